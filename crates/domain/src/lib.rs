@@ -21,6 +21,7 @@ pub mod pattern;
 pub mod peers;
 pub mod provider;
 pub mod queue;
+mod refusal;
 pub mod replay;
 pub mod store;
 pub mod taint;

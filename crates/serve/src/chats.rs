@@ -181,6 +181,17 @@ impl Chats {
         Ok(Listed { chats, is_whole: is_whole || text.is_some() })
     }
 
+    /// The place of a chat in the list, for readers that know its key only.
+    pub(crate) async fn position(&self, id: &SessionId) -> Result<Option<ListPosition>, Failure> {
+        if !self.exists(id).await? {
+            return Ok(None);
+        }
+        let store = &self.0.options.store;
+        let Some(newest) = store.newest(id).await? else { return Ok(None) };
+        let last = store.read(id, newest.saturating_sub(1), 1).await?;
+        Ok(last.first().map(|last| ListPosition { updated_at: last.at, id: id.clone() }))
+    }
+
     /// A new chat in one of the folders, or in those of this process.
     pub(crate) async fn new_chat(
         &self,

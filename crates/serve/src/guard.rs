@@ -8,20 +8,21 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use domain::ask::Answer;
-use domain::command::{Reply, ServerSpec, ServerTransport, SessionInfo, SessionSettings, reply};
+use domain::command::{Completed, Reply, SessionInfo, UserPrompt, reply};
 use domain::link::{Engine, Envelope};
 use domain::queue::EventSender;
-use domain::tool::ServerAction;
+use domain::store::SessionSummary;
 use domain::{Abilities, Command, Fact, Failure, FailureKind, FrontendId, SessionId, Store};
 use tokio::sync::mpsc;
 
 use crate::audit::{Act, Audit};
 use crate::caller::{Caller, Role};
+use crate::client_input::{
+    check_server_action, check_server_command, check_servers, check_settings, check_trust, detail_of, least,
+    name_of,
+};
 use crate::ledger::Ledger;
 
-/// Commands in a prompt that show or change what belongs to the server.
-const SERVER_COMMANDS: [&str; 5] = ["/login", "/config", "/doctor", "/hooks", "/prompt-show"];
 /// The longest name of a client.
 const LONGEST_CLIENT: usize = 60;
 
@@ -230,71 +231,21 @@ impl Proxy {
                 workspace.roots = self.real_folders(&workspace.roots).await?;
                 self.entered.insert(front, workspace.roots.clone());
             }
-            Command::Open { id, workspace, settings, servers, reply } => {
-                let is_new = match id {
-                    Some(id) => self.check_new(id).await?,
-                    None => false,
-                };
-                match workspace {
-                    Some(roots) => *roots = self.real_folders(roots).await?,
-                    None if self.entered.contains_key(&front) => {}
-                    None => return Err(no_folder()),
-                }
-                check_trust(settings)?;
-                check_servers(servers, &self.shared.policy)?;
-                let chosen = id.clone().filter(|_| is_new);
-                if let Some(id) = &chosen {
-                    // The next command for the chat may come before the reply.
-                    let roots = workspace.clone().or_else(|| self.entered.get(&front).cloned());
-                    self.shared.opened().insert(id.clone(), roots.unwrap_or_default());
-                }
-                self.learn(reply, chosen);
-            }
+            Command::Open { .. } => self.restrict_open(front, command).await?,
             Command::Load { servers, .. } => check_servers(servers, &self.shared.policy)?,
             Command::Fork { reply, .. } => self.learn(reply, None),
             Command::List { filter, reply } => {
                 filter.workspace = Some(self.named_folders(filter.workspace.take()).await);
-                let (caller, theirs) = (self.caller.clone(), take(reply));
-                let (ours, listed) = domain::command::reply();
-                *reply = ours;
-                tokio::spawn(async move {
-                    let listed = listed.await.map(|mut chats: Vec<domain::store::SessionSummary>| {
-                        chats.retain(|chat| is_inside(&caller, &chat.workspace));
-                        chats
-                    });
-                    let _ = theirs.send(listed);
-                });
+                self.hide_others(reply);
             }
             Command::Configure { change, .. } => check_trust(change)?,
-            Command::Prompt { session, prompt, .. } => {
-                check_trust(&mut prompt.change)?;
-                check_server_command(&prompt.text, self.caller.role)?;
-                let left = self.shared.ledger.check(&self.caller).await?;
-                prompt.limits.max_cost = least(prompt.limits.max_cost, left);
-                let folders = self.shared.folders_of(session).await?.unwrap_or_default();
-                self.shared.ledger.watch(&self.caller.name, session, folders).await?;
-            }
+            Command::Prompt { session, prompt, .. } => self.restrict_prompt(session, prompt).await?,
             Command::Complete { reply, .. } => {
                 self.shared.ledger.check(&self.caller).await?;
-                let (ledger, who, theirs) =
-                    (self.shared.ledger.clone(), self.caller.name.clone(), take(reply));
-                let (ours, completed) = domain::command::reply();
-                *reply = ours;
-                tokio::spawn(async move {
-                    let completed: Result<domain::command::Completed, Failure> = completed.await;
-                    if let Some(cost) = completed.as_ref().ok().and_then(|completed| completed.cost) {
-                        ledger.charge(&who, cost).await;
-                    }
-                    let _ = theirs.send(completed);
-                });
+                self.charge(reply);
             }
             Command::ServerAction { action, .. } => {
-                if !matches!(action, ServerAction::Start | ServerAction::Stop) {
-                    return Err(Failure::user(
-                        "A client of a server does not change its settings or logins.",
-                    )
-                    .hint("Use `dragoman mcp` where the server runs."));
-                }
+                check_server_action(action)?;
             }
             Command::Preview { .. }
             | Command::Read { .. }
@@ -323,6 +274,67 @@ impl Proxy {
             | Command::Shutdown { .. } => {}
         }
         Ok(())
+    }
+
+    #[allow(clippy::wildcard_enum_match_arm, reason = "only this command comes here")]
+    async fn restrict_open(&self, front: FrontendId, command: &mut Command) -> Result<(), Failure> {
+        let Command::Open { id, workspace, settings, servers, reply } = command else { return Ok(()) };
+        let is_new = match id {
+            Some(id) => self.check_new(id).await?,
+            None => false,
+        };
+        match workspace {
+            Some(roots) => *roots = self.real_folders(roots).await?,
+            None if self.entered.contains_key(&front) => {}
+            None => return Err(no_folder()),
+        }
+        check_trust(settings)?;
+        check_servers(servers, &self.shared.policy)?;
+        let chosen = id.clone().filter(|_| is_new);
+        if let Some(id) = &chosen {
+            // The next command for the chat may come before the reply.
+            let roots = workspace.clone().or_else(|| self.entered.get(&front).cloned());
+            self.shared.opened().insert(id.clone(), roots.unwrap_or_default());
+        }
+        self.learn(reply, chosen);
+        Ok(())
+    }
+
+    async fn restrict_prompt(&self, session: &SessionId, prompt: &mut UserPrompt) -> Result<(), Failure> {
+        check_trust(&mut prompt.change)?;
+        check_server_command(&prompt.text, self.caller.role)?;
+        let left = self.shared.ledger.check(&self.caller).await?;
+        prompt.limits.max_cost = least(prompt.limits.max_cost, left);
+        let folders = self.shared.folders_of(session).await?.unwrap_or_default();
+        self.shared.ledger.watch(&self.caller.name, session, folders).await
+    }
+
+    /// Chats that also have other folders are not listed.
+    fn hide_others(&self, reply: &mut Reply<Vec<SessionSummary>>) {
+        let (caller, theirs) = (self.caller.clone(), take(reply));
+        let (ours, listed) = domain::command::reply();
+        *reply = ours;
+        tokio::spawn(async move {
+            let listed = listed.await.map(|mut chats: Vec<SessionSummary>| {
+                chats.retain(|chat| is_inside(&caller, &chat.workspace));
+                chats
+            });
+            let _ = theirs.send(listed);
+        });
+    }
+
+    /// The caller pays for a call beside all chats.
+    fn charge(&self, reply: &mut Reply<Completed>) {
+        let (ledger, who, theirs) = (self.shared.ledger.clone(), self.caller.name.clone(), take(reply));
+        let (ours, completed) = domain::command::reply();
+        *reply = ours;
+        tokio::spawn(async move {
+            let completed: Result<Completed, Failure> = completed.await;
+            if let Some(cost) = completed.as_ref().ok().and_then(|completed| completed.cost) {
+                ledger.charge(&who, cost).await;
+            }
+            let _ = theirs.send(completed);
+        });
     }
 
     /// Files are where the server is, nothing is granted without asking, and a viewer is not asked.
@@ -449,98 +461,6 @@ fn rule(command: &Command) -> Rule<'_> {
         Command::Jobs { .. } | Command::StopJob { .. } | Command::JobOutput { .. } => Rule::Nobody,
         // The accounts of the server's owner.
         Command::Login { .. } | Command::FinishLogin { .. } | Command::Logout { .. } => Rule::Nobody,
-    }
-}
-
-/// What the log says about a command beside its chat; no text that a person wrote.
-#[allow(clippy::wildcard_enum_match_arm, reason = "the others need no more words")]
-fn detail_of(command: &Command) -> Option<String> {
-    match command {
-        Command::Answer { ask, answer, .. } => Some(format!("{ask} {}", answer_word(answer))),
-        Command::Rollback { from, scope, .. } => {
-            let from = from.map_or_else(|| "all".to_owned(), |item| item.to_string());
-            Some(format!("from {from}, {scope:?}"))
-        }
-        Command::Prompt { prompt, .. } => Some(format!("{} bytes", prompt.text.len())),
-        Command::ServerAction { name, action, .. } => {
-            Some(format!("{} {name}", if matches!(action, ServerAction::Start) { "start" } else { "stop" }))
-        }
-        _ => None,
-    }
-}
-
-fn answer_word(answer: &Answer) -> &'static str {
-    match answer {
-        Answer::Allow { remember: true } => "allowed for the chat",
-        Answer::Allow { remember: false } => "allowed",
-        Answer::Deny { .. } => "denied",
-        Answer::Text { .. } | Answer::Form { .. } => "answered",
-        Answer::Cancelled => "cancelled",
-    }
-}
-
-/// The word before the members of a command, for the log.
-fn name_of(command: &Command) -> String {
-    let text = format!("{command:?}");
-    text.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default().to_owned()
-}
-
-/// Trust is the server's: a client that asks for it is refused, one that asks for none changes nothing.
-fn check_trust(settings: &mut SessionSettings) -> Result<(), Failure> {
-    if settings.trust == Some(true) {
-        return Err(Failure::user("A client of a server cannot turn trust on.")
-            .hint("Each call is approved by a person, or by the server's own rules."));
-    }
-    settings.trust = None;
-    Ok(())
-}
-
-fn check_settings(options: Option<&serde_json::Value>, allowed: &[String]) -> Result<(), Failure> {
-    let Some(options) = options.filter(|options| !options.is_null()) else { return Ok(()) };
-    let refused = |what: &str| {
-        Failure::user(format!("This server takes no {what} from a client."))
-            .hint("Leave it out, or ask the administrator to allow it with --allow-setting NAME.")
-    };
-    let Some(members) = options.as_object() else { return Err(refused("settings")) };
-    match members.keys().find(|name| !allowed.contains(name)) {
-        Some(name) => Err(refused(&format!("setting {name:?}"))),
-        None => Ok(()),
-    }
-}
-
-fn check_servers(servers: &[ServerSpec], policy: &Policy) -> Result<(), Failure> {
-    for server in servers {
-        if !policy.servers.contains(&server.name) {
-            return Err(Failure::user(format!(
-                "This server starts no MCP server {:?} for a client.",
-                server.name
-            ))
-            .hint("Ask the administrator to allow it with --allow-mcp NAME."));
-        }
-        let ServerTransport::Stdio { env, .. } = &server.transport else { continue };
-        if let Some((name, _)) = env.iter().find(|(name, _)| !policy.environment.contains(name)) {
-            return Err(Failure::user(format!("This server takes no variable {name:?} from a client."))
-                .hint("Ask the administrator to allow it with --allow-env NAME."));
-        }
-    }
-    Ok(())
-}
-
-/// Slash commands about the server itself are its administrator's; logins are nobody's.
-fn check_server_command(text: &str, role: Role) -> Result<(), Failure> {
-    let word = text.split_whitespace().next().unwrap_or_default();
-    let is_refused = word == SERVER_COMMANDS[0] || SERVER_COMMANDS.contains(&word) && role < Role::Admin;
-    if is_refused {
-        return Err(Failure::user(format!("{word} is about the server and not for this role."))
-            .hint("Ask the administrator of the server."));
-    }
-    Ok(())
-}
-
-fn least(one: Option<f64>, other: Option<f64>) -> Option<f64> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
     }
 }
 

@@ -8,6 +8,7 @@ pub mod accounts;
 mod audit;
 mod caller;
 mod chats;
+mod client_input;
 mod door;
 pub mod guard;
 mod ledger;

@@ -242,7 +242,8 @@ async fn list(chats: Chats, RawQuery(query): RawQuery) -> Reply {
     let text = query.get("search").map(|text| text.trim()).filter(|text| !text.is_empty());
     let after = match (number("afterTime"), query.get("after").and_then(|key| id_of(key))) {
         (Some(updated_at), Some(id)) => Some(ListPosition { updated_at, id }),
-        _ => None,
+        (None, Some(id)) => chats.position(&id).await.map_err(refused)?,
+        (_, None) => None,
     };
     let limit = number("limit").and_then(|limit| usize::try_from(limit).ok()).unwrap_or(USUAL_LIST);
     let is_here = query.get("here").is_some_and(|text| text == "true");

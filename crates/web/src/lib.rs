@@ -6,6 +6,7 @@
 
 mod access;
 mod answer;
+mod certificate;
 mod guard;
 mod host;
 mod listener;
@@ -15,8 +16,9 @@ mod tls;
 pub use access::{Access, random_text as random_id};
 pub use answer::{ApiError, Input, events, file, html, json, set};
 pub use axum::Router;
+pub use certificate::make_certificate;
 pub use guard::{check_path, read_body, single};
 pub use host::{Bound, Host};
 pub use listener::{Listener, Peer};
 pub use site::{Asset, Site, content_type, no_clients, no_routes};
-pub use tls::{Tls, make_certificate};
+pub use tls::Tls;

@@ -42,12 +42,6 @@ impl Tls {
     }
 }
 
-/// A certificate for these names that is signed by itself, and its key, both in PEM.
-pub fn make_certificate(names: &[String]) -> Result<(String, String), String> {
-    let made = rcgen::generate_simple_self_signed(names.to_vec()).map_err(|error| error.to_string())?;
-    Ok((made.cert.pem(), made.signing_key.serialize_pem()))
-}
-
 fn colons(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().join(":")
 }

@@ -120,7 +120,7 @@ async fn try_everything(commands: &Commands, chat: &str) -> usize {
     let s = || session.clone();
     let path = PathBuf::from("/etc/passwd");
     let mut refusals = vec![
-        refused!(commands, |reply| Command::Fork { session: s(), until: None, reply }),
+        refused!(commands, |reply| Command::Fork { session: s(), id: None, until: None, reply }),
         refused!(commands, |reply| Command::Delete { session: s(), reply }),
         refused!(commands, |reply| Command::Rollback {
             session: s(),

@@ -1,0 +1,115 @@
+//! What a client sends with a command: which of it is refused, and what the audit log says about it.
+//!
+//! Must not know callers' chats. Invariant: what the administrator does not name is refused.
+
+use domain::ask::Answer;
+use domain::command::{ServerSpec, ServerTransport, SessionSettings};
+use domain::tool::ServerAction;
+use domain::{Command, Failure};
+
+use crate::caller::Role;
+use crate::guard::Policy;
+
+/// Commands in a prompt that show or change what belongs to the server.
+const SERVER_COMMANDS: [&str; 5] = ["/login", "/config", "/doctor", "/hooks", "/prompt-show"];
+
+/// What the log says about a command beside its chat; no text that a person wrote.
+#[allow(clippy::wildcard_enum_match_arm, reason = "the others need no more words")]
+pub(crate) fn detail_of(command: &Command) -> Option<String> {
+    match command {
+        Command::Answer { ask, answer, .. } => Some(format!("{ask} {}", answer_word(answer))),
+        Command::Rollback { from, scope, .. } => {
+            let from = from.map_or_else(|| "all".to_owned(), |item| item.to_string());
+            Some(format!("from {from}, {scope:?}"))
+        }
+        Command::Prompt { prompt, .. } => Some(format!("{} bytes", prompt.text.len())),
+        Command::ServerAction { name, action, .. } => {
+            Some(format!("{} {name}", if matches!(action, ServerAction::Start) { "start" } else { "stop" }))
+        }
+        _ => None,
+    }
+}
+
+fn answer_word(answer: &Answer) -> &'static str {
+    match answer {
+        Answer::Allow { remember: true } => "allowed for the chat",
+        Answer::Allow { remember: false } => "allowed",
+        Answer::Deny { .. } => "denied",
+        Answer::Text { .. } | Answer::Form { .. } => "answered",
+        Answer::Cancelled => "cancelled",
+    }
+}
+
+/// The word before the members of a command, for the log.
+pub(crate) fn name_of(command: &Command) -> String {
+    let text = format!("{command:?}");
+    text.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default().to_owned()
+}
+
+/// Trust is the server's: a client that asks for it is refused, one that asks for none changes nothing.
+pub(crate) fn check_trust(settings: &mut SessionSettings) -> Result<(), Failure> {
+    if settings.trust == Some(true) {
+        return Err(Failure::user("A client of a server cannot turn trust on.")
+            .hint("Each call is approved by a person, or by the server's own rules."));
+    }
+    settings.trust = None;
+    Ok(())
+}
+
+pub(crate) fn check_settings(options: Option<&serde_json::Value>, allowed: &[String]) -> Result<(), Failure> {
+    let Some(options) = options.filter(|options| !options.is_null()) else { return Ok(()) };
+    let refused = |what: &str| {
+        Failure::user(format!("This server takes no {what} from a client."))
+            .hint("Leave it out, or ask the administrator to allow it with --allow-setting NAME.")
+    };
+    let Some(members) = options.as_object() else { return Err(refused("settings")) };
+    match members.keys().find(|name| !allowed.contains(name)) {
+        Some(name) => Err(refused(&format!("setting {name:?}"))),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn check_servers(servers: &[ServerSpec], policy: &Policy) -> Result<(), Failure> {
+    for server in servers {
+        if !policy.servers.contains(&server.name) {
+            return Err(Failure::user(format!(
+                "This server starts no MCP server {:?} for a client.",
+                server.name
+            ))
+            .hint("Ask the administrator to allow it with --allow-mcp NAME."));
+        }
+        let ServerTransport::Stdio { env, .. } = &server.transport else { continue };
+        if let Some((name, _)) = env.iter().find(|(name, _)| !policy.environment.contains(name)) {
+            return Err(Failure::user(format!("This server takes no variable {name:?} from a client."))
+                .hint("Ask the administrator to allow it with --allow-env NAME."));
+        }
+    }
+    Ok(())
+}
+
+/// Slash commands about the server itself are its administrator's; logins are nobody's.
+pub(crate) fn check_server_command(text: &str, role: Role) -> Result<(), Failure> {
+    let word = text.split_whitespace().next().unwrap_or_default();
+    let is_refused = word == SERVER_COMMANDS[0] || SERVER_COMMANDS.contains(&word) && role < Role::Admin;
+    if is_refused {
+        return Err(Failure::user(format!("{word} is about the server and not for this role."))
+            .hint("Ask the administrator of the server."));
+    }
+    Ok(())
+}
+
+pub(crate) fn least(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// Settings and logins of MCP servers are the server's.
+pub(crate) fn check_server_action(action: &ServerAction) -> Result<(), Failure> {
+    if matches!(action, ServerAction::Start | ServerAction::Stop) {
+        return Ok(());
+    }
+    Err(Failure::user("A client of a server does not change its settings or logins.")
+        .hint("Use `dragoman mcp` where the server runs."))
+}
