@@ -240,9 +240,11 @@ impl FakeState {
     }
 
     fn publish(&self, event: Event) {
-        for (_, port) in &self.ports {
+        let Some(((_, last), others)) = self.ports.split_last() else { return };
+        for (_, port) in others {
             port.events.push(event.clone());
         }
+        last.events.push(event);
     }
 
     fn info(&self, session: &SessionId) -> Result<SessionInfo, Failure> {

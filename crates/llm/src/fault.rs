@@ -118,16 +118,11 @@ impl Fault {
                 format!("The chat no longer fits into the model's context: {message}."),
                 "Compact the chat or begin a new one.".to_owned(),
             ),
-            FaultKind::Overloaded => (
-                FailureKind::Provider,
-                format!("{provider} is overloaded: {message}."),
-                "Try again in a while, or choose another model.".to_owned(),
-            ),
-            FaultKind::Server => (
-                FailureKind::Provider,
-                format!("{provider} failed: {message}."),
-                "Try again in a while, or choose another model.".to_owned(),
-            ),
+            FaultKind::Overloaded | FaultKind::Server => {
+                let what = if self.kind == FaultKind::Overloaded { "is overloaded" } else { "failed" };
+                let hint = "Try again in a while, or choose another model.".to_owned();
+                (FailureKind::Provider, format!("{provider} {what}: {message}."), hint)
+            }
             FaultKind::Refused => (
                 FailureKind::Provider,
                 format!("{provider} refuses connections ({message}). Is it running?"),

@@ -102,12 +102,9 @@ impl Shared {
         let known = self.opened().get(chat).cloned();
         let folders = match known {
             Some(folders) => folders,
-            None => match self.store.read(chat, 0, 1).await?.into_iter().next() {
-                Some(first) => match first.fact {
-                    Fact::SessionOpened(opened) => opened.workspace,
-                    _ => return Ok(None),
-                },
-                None => return Ok(None),
+            None => match self.store.read(chat, 0, 1).await?.into_iter().next().map(|first| first.fact) {
+                Some(Fact::SessionOpened(opened)) => opened.workspace,
+                Some(_) | None => return Ok(None),
             },
         };
         let mut real = Vec::new();
@@ -216,6 +213,7 @@ impl Proxy {
     }
 
     /// Checks and narrows what a command carries.
+    #[allow(clippy::wildcard_enum_match_arm, reason = "`rule` names every command")]
     async fn restrict(&mut self, front: FrontendId, command: &mut Command) -> Result<(), Failure> {
         match command {
             Command::Attach { port } => {
@@ -233,7 +231,14 @@ impl Proxy {
             }
             Command::Open { .. } => self.restrict_open(front, command).await?,
             Command::Load { servers, .. } => check_servers(servers, &self.shared.policy)?,
-            Command::Fork { reply, .. } => self.learn(reply, None),
+            Command::Fork { id, reply, .. } => {
+                if let Some(id) = id
+                    && !self.check_new(id).await?
+                {
+                    return Err(Failure::user("There is a chat with this id.").hint("Choose another one."));
+                }
+                self.learn(reply, None);
+            }
             Command::List { filter, reply } => {
                 filter.workspace = Some(self.named_folders(filter.workspace.take()).await);
                 self.hide_others(reply);
@@ -244,34 +249,8 @@ impl Proxy {
                 self.shared.ledger.check(&self.caller).await?;
                 self.charge(reply);
             }
-            Command::ServerAction { action, .. } => {
-                check_server_action(action)?;
-            }
-            Command::Preview { .. }
-            | Command::Read { .. }
-            | Command::Close { .. }
-            | Command::Delete { .. }
-            | Command::Rollback { .. }
-            | Command::Flag { .. }
-            | Command::Steer { .. }
-            | Command::Cancel { .. }
-            | Command::Answer { .. }
-            | Command::Catalog { .. }
-            | Command::Contexts { .. }
-            | Command::SlashCommands { .. }
-            | Command::CompleteArgument { .. }
-            | Command::Servers { .. }
-            | Command::Providers { .. }
-            | Command::Login { .. }
-            | Command::FinishLogin { .. }
-            | Command::Logout { .. }
-            | Command::Jobs { .. }
-            | Command::StopJob { .. }
-            | Command::JobOutput { .. }
-            | Command::ReadFile { .. }
-            | Command::Stat { .. }
-            | Command::Glob { .. }
-            | Command::Shutdown { .. } => {}
+            Command::ServerAction { action, .. } => check_server_action(action)?,
+            _ => {}
         }
         Ok(())
     }

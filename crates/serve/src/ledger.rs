@@ -122,6 +122,7 @@ impl Ledger {
     }
 
     /// Until a turn has ended and no other prompt is under way.
+    #[allow(clippy::wildcard_enum_match_arm, reason = "other facts cost nothing")]
     async fn follow(&self, chat: &SessionId, mut follower: Follower, mut before: f64, mut busy: bool) {
         let (mut payer, mut prompts) = self.payer(chat);
         loop {

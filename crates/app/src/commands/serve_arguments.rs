@@ -55,7 +55,10 @@ pub(crate) struct ServeArguments {
 #[derive(Subcommand)]
 pub(crate) enum ServeTask {
     /// Accounts of this server: add, list, revoke.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Example:\n  dragoman serve tokens add anna --role drive\n  dragoman serve tokens list"
+    )]
     Tokens(TokensTask),
     /// Who logged in, prompted, approved and was refused.
     #[command(after_help = "Example:\n  dragoman serve audit\n  dragoman serve audit --verify")]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::{Answer, FakeModel};
 
-use crate::client::{Home, fake_provider};
+use crate::client::{Client, Home, fake_provider, is_finished};
 use crate::lines::LineClient;
 
 fn message(thread: &Value, text: &str) -> Value {
@@ -267,4 +267,32 @@ async fn closing_the_pipe_stops_the_turn() {
     let entries = again.request("getThreadEntries", json!({"threadId": thread})).await.to_string();
     assert!(entries.contains("count") && entries.contains("one"), "{entries}");
     assert!(again.end().await.success());
+}
+
+/// A chat that an editor of ECA holds: the client of threads sees it live and prompts in it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_chat_of_another_program_is_attached() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let config = fake_provider(fake.url(), "openai-chat");
+    let mut holder = Client::start(&home, &config).await;
+    fake.answer(Answer::text("first words"));
+    holder.prompt(Some("c"), "one").await;
+
+    let mut client = LineClient::spawn(&home, &config, &["threads"]);
+    let thread = json!("c");
+    assert_eq!(client.request("openThread", json!({"threadId": thread})).await, Value::Null);
+    fake.answer(Answer::text("second words"));
+    let (response, answer) = say(&mut client, &thread, "two", |_, _| None).await;
+    assert_eq!((&response["result"], answer.as_str()), (&Value::Null, "second words"));
+    let seen = holder.until(is_finished).await;
+    let told: String = seen.iter().filter_map(|it| it["params"]["content"]["text"].as_str()).collect();
+    assert!(told.contains("two\n") && told.contains("second words"), "{told}");
+
+    fake.answer(Answer::text("third words"));
+    holder.prompt(Some("c"), "three").await;
+    let entries = client.request("getThreadEntries", json!({"threadId": thread})).await.to_string();
+    for text in ["one", "first words", "two", "second words", "three", "third words"] {
+        assert!(entries.contains(text), "{text}: {entries}");
+    }
+    assert!(holder.end().await.success());
 }

@@ -508,7 +508,7 @@ async fn verify(entries: impl Iterator<Item = (String, String)>) -> Verified {
 /// Editors open a chat and prompt in it without waiting; a chat that could not be opened is nobody's.
 #[tokio::test]
 async fn a_chat_that_is_being_opened_can_be_prompted() {
-    let mut world = World::new(Policy::default()).await;
+    let world = World::new(Policy::default()).await;
     let link = world.link(Role::Drive).await;
     let open = |id: &str| {
         let (reply, opened) = domain::command::reply();

@@ -16,6 +16,11 @@ async fn new_tab(server: &Server) -> String {
     tab["id"].as_str().unwrap().to_owned()
 }
 
+/// The message about a version comes after the version.
+fn has_version(tab: &Value, version: u64) -> bool {
+    chat(tab).iter().any(|one| one["version"] == version)
+}
+
 fn chat(tab: &Value) -> Vec<Value> {
     tab["chat"].as_array().unwrap().clone()
 }
@@ -129,7 +134,7 @@ async fn a_question_is_answered_by_a_button_and_the_answer_goes_with_its_history
     assert_eq!(asked["versions"], 1);
     let answer_it = json!({"text": "B", "answerTo": question["id"]});
     assert_eq!(say(&server, &tab, answer_it.clone()).await.0, 202);
-    let done = server.until(&tab, |tab| tab["current"] == 2).await;
+    let done = server.until(&tab, |tab| tab["current"] == 2 && has_version(tab, 2)).await;
     let question = chat(&done).into_iter().find(|one| one["isQuestion"] == true).unwrap();
     assert_eq!(question["answered"], "B");
     assert_eq!(say(&server, &tab, answer_it).await.0, 409, "it was answered");
@@ -286,7 +291,7 @@ async fn a_tool_is_called_after_a_click_and_its_version_names_it() {
     assert_eq!((&call["arguments"], &call["reason"]), (&json!({"at": "with tool one"}), &json!("To know.")));
     assert!(called(&server).is_empty(), "nothing is called before the click");
     assert_eq!(settle(&server, &call, true).await, 200);
-    let done = server.until(&tab, |tab| tab["current"] == 2).await;
+    let done = server.until(&tab, |tab| tab["current"] == 2 && has_version(tab, 2)).await;
     assert_eq!(called(&server), ["call first look {\"at\":\"with tool one\"}"]);
     let note = chat(&done).into_iter().find(|one| one["version"] == 2).unwrap();
     assert_eq!(note["text"], "seen {\"at\":\"with tool one\"}");
@@ -322,7 +327,7 @@ async fn a_denied_call_is_not_made_and_the_wish_goes_on() {
     say(&server, &tab, json!({"text": "with tool two"})).await;
     let call = asked(&server).await;
     assert_eq!(settle(&server, &call, false).await, 200);
-    let done = server.until(&tab, |tab| tab["current"] == 2).await;
+    let done = server.until(&tab, |tab| tab["current"] == 2 && has_version(tab, 2)).await;
     assert_eq!(chat(&done).into_iter().find(|one| one["version"] == 2).unwrap()["text"], "denied");
     assert!(called(&server).is_empty());
     let (_, state) = server.page.get("/api/state").await;

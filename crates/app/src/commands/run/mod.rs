@@ -74,13 +74,8 @@ fn timeout(seconds: f64) -> Result<Duration, Failure> {
 }
 
 fn options(arguments: RunArguments) -> Result<(RunOptions, EngineOptions), Failure> {
-    if let Some(folder) = arguments.output_file.as_deref().map(folder_of).filter(|folder| !folder.is_dir()) {
-        return Err(Failure::user(format!("{} (-o) is not a folder.", folder.display())));
-    }
+    check(&arguments)?;
     let timeout = arguments.timeout.map(timeout).transpose()?;
-    if arguments.max_cost.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
-        return Err(Failure::user("--max-cost takes a number of dollars."));
-    }
     let schema = arguments.output_schema.as_deref().map(schema).transpose()?;
     let roots = workspaces::roots(&arguments.add_dir)?;
     let mut contexts = arguments.files.iter().map(input::attachment).collect::<Result<Vec<_>, _>>()?;
@@ -118,17 +113,31 @@ fn options(arguments: RunArguments) -> Result<(RunOptions, EngineOptions), Failu
         max_steps: arguments.max_steps,
         timeout,
         stop: CancellationToken::new(),
-        format: match arguments.output {
-            _ if arguments.json => OutputFormat::Events,
-            Output::Text => OutputFormat::Text,
-            Output::Events => OutputFormat::Events,
-            Output::Json => OutputFormat::Summary,
-        },
+        format: format(arguments.output, arguments.json),
         quiet: arguments.quiet,
         schema,
         to_terminal: std::io::stdout().is_terminal(),
     };
     Ok((options, engine_options))
+}
+
+fn check(arguments: &RunArguments) -> Result<(), Failure> {
+    if let Some(folder) = arguments.output_file.as_deref().map(folder_of).filter(|folder| !folder.is_dir()) {
+        return Err(Failure::user(format!("{} (-o) is not a folder.", folder.display())));
+    }
+    if arguments.max_cost.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
+        return Err(Failure::user("--max-cost takes a number of dollars."));
+    }
+    Ok(())
+}
+
+fn format(output: Output, is_json: bool) -> OutputFormat {
+    match output {
+        _ if is_json => OutputFormat::Events,
+        Output::Text => OutputFormat::Text,
+        Output::Events => OutputFormat::Events,
+        Output::Json => OutputFormat::Summary,
+    }
 }
 
 fn folder_of(path: &Path) -> &Path {
