@@ -40,10 +40,10 @@ export function App() {
         </div>
       )}
       {page.about?.sharing === undefined ? null : (
-        <div class="banner tone-warn sharing" role="note">
+        <section class="banner tone-warn sharing" aria-label="About this server">
           <Icon name="info" />
           <p>{page.about.sharing}</p>
-        </div>
+        </section>
       )}
       {page.phase === "starting" ? (
         <main class="center-page">

@@ -1,7 +1,8 @@
 // What a person does with the page, from outside. A flow throws where the page does not do what it should.
+import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { Editor, expect, gate, until } from "./page.mjs";
+import { Editor, Program, expect, gate, until } from "./page.mjs";
 
 const EDIT = {
   name: "edit_file",
@@ -239,4 +240,42 @@ async function keyboard(stage) {
   await stranger.close();
 }
 
-export const flows = { chat, control, attached, keyboard };
+/** A server for other machines: the form for the token, and what a role may do. */
+async function roles(stage) {
+  const account = (name, role) => {
+    const made = execFileSync(stage.binary, ["serve", "tokens", "add", name, "--role", role, "--json"], { env: stage.environment, cwd: stage.project });
+    return JSON.parse(made.toString()).token;
+  };
+  const [anna, viv] = [account("anna", "drive"), account("viv", "view")];
+  const server = new Program(stage, ["serve", "--listen", "127.0.0.1:0", "--workspace", stage.project, "--json"]);
+  let told = "";
+  server.child.stdout.on("data", (part) => (told += part));
+  await until(() => told.includes("\n") || server.child.exitCode !== null, `the server told no address: ${server.told}`);
+  const address = JSON.parse(told).url;
+  await stage.visit(address);
+  await stage.accessible("the form for a token");
+  await stage.logIn("dragoman_wrong");
+  await stage.page.getByText("No valid token").waitFor();
+  await stage.accessible("a token that is refused");
+  await stage.logIn(anna);
+  await stage.page.getByText("anna (drive)").waitFor();
+  await stage.page.getByText("All users of this server share its operating-system account").waitFor();
+  await stage.newChat();
+  stage.model.answers.push({ say: "Seven." });
+  await stage.say("How many days has a week?");
+  await stage.answerOf("Seven.").waitFor();
+  await stage.idle();
+  await stage.accessible("a chat of a server");
+  await stage.page.getByRole("button", { name: "Log out" }).click();
+  await stage.page.getByRole("heading", { name: "Log in to Dragoman" }).waitFor();
+  await stage.visit(address);
+  await stage.logIn(viv);
+  await stage.page.locator(".chat-row").first().click();
+  await stage.answerOf("Seven.").waitFor();
+  await stage.page.getByText("Your role lets you look at this chat only.").waitFor();
+  expect((await stage.page.locator("#composer").count()) === 0, "somebody who may look only can write");
+  await stage.accessible("a chat that is looked at");
+  await server.stop();
+}
+
+export const flows = { chat, control, attached, keyboard, roles };

@@ -66,6 +66,12 @@ fn a_chat_of_another_program_is_attached() {
     run("attached");
 }
 
+/// A server for other machines asks for a token, and shows what the role may do and no more.
+#[test]
+fn a_role_is_shown_what_it_may_do() {
+    run("roles");
+}
+
 /// Keyboard only; axe-core in light and dark, wide and on a phone; text of models is never HTML.
 #[test]
 fn keyboard_themes_and_a_phone() {

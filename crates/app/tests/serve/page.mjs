@@ -29,7 +29,7 @@ export function gate() {
 }
 
 /** A program with a home that all programs of a flow share. */
-class Program {
+export class Program {
   constructor(stage, args) {
     this.child = spawn(stage.binary, args, { cwd: stage.project, env: stage.environment, stdio: ["pipe", "pipe", "pipe"] });
     const { child } = this;
@@ -127,6 +127,12 @@ export class Stage {
 
   /** The page in a window of its own, by the link that the process printed. */
   async open(options = {}) {
+    await this.newWindow(options);
+    await this.page.goto(this.address);
+    await this.page.locator(".list-pane").waitFor();
+  }
+
+  async newWindow(options) {
     this.context = await this.browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", locale: "en-US", ...options });
     this.context.setDefaultTimeout(WAIT);
     // A change of the page can be tried without building the program again.
@@ -134,8 +140,18 @@ export class Stage {
     if (assets !== undefined) await this.context.route(/\/assets\/[^/]+$/, (route) => route.fulfill({ path: join(assets, route.request().url().split("/").pop()) }));
     this.page = await this.context.newPage();
     this.page.on("pageerror", (error) => this.problems.push(`error of the page: ${error.message}`));
-    await this.page.goto(this.address);
-    await this.page.locator(".list-pane").waitFor();
+  }
+
+  /** Opens a server for other machines in a window of its own. */
+  async visit(address) {
+    await this.newWindow({ ignoreHTTPSErrors: true });
+    await this.page.goto(address);
+    await this.page.getByRole("heading", { name: "Log in to Dragoman" }).waitFor();
+  }
+
+  async logIn(token) {
+    await this.page.getByLabel("Token").fill(token);
+    await this.page.getByRole("button", { name: "Log in" }).click();
   }
 
   async close() {
