@@ -19,8 +19,9 @@ pub use snapshot::Snapshot;
 const MAX_AGE: Duration = Duration::from_secs(3);
 /// How long the first query waits for the first walk.
 const FIRST_WALK: Duration = Duration::from_secs(2);
-/// How long a query waits for the rest of a tree whose top has an answer; the next key finds more.
-const REST_OF_WALK: Duration = Duration::from_millis(5);
+/// How long a query waits for the rest of a tree whose top is known: where the top fills the answer, and where it does not.
+const REST_FOR_A_FULL_ANSWER: Duration = Duration::from_millis(5);
+const REST_OF_WALK: Duration = Duration::from_millis(30);
 /// How long nobody must have asked for it to be dropped.
 const IDLE: Duration = Duration::from_secs(600);
 
@@ -112,13 +113,16 @@ impl FileIndex {
         if self.current().is_none() {
             let _ = tokio::time::timeout(self.times.first_walk, walks.changed()).await;
         }
-        for rest in [REST_OF_WALK, self.times.first_walk] {
+        // The more the top holds of the answer, the shorter the wait for the rest.
+        for rest in [REST_FOR_A_FULL_ANSWER, REST_OF_WALK, self.times.first_walk] {
             if self.lock().is_whole {
                 break;
             }
             let _ = tokio::time::timeout(rest, walks.changed()).await;
             let found = self.search(text, limit).await;
-            if !found.is_empty() {
+            let is_enough =
+                if rest == REST_FOR_A_FULL_ANSWER { found.len() >= limit } else { !found.is_empty() };
+            if is_enough {
                 return found;
             }
         }
