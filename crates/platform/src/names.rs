@@ -164,7 +164,7 @@ mod tests {
         }
         for plain in [
             r"C:\work\.env",
-            r"c:/work/src/main.rs",
+            r"c:/code/src/main.rs",
             r"..\x\.\y",
             r"\\server\share\a.txt",
             r"\\?\C:\work\a",

@@ -20,7 +20,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use crate::access::{Access, random_text};
@@ -116,6 +117,7 @@ async fn accept(listener: TcpListener, router: Router, room: Arc<Semaphore>) {
             Ok((stream, _)) => {
                 let router = router.clone();
                 tokio::spawn(async move {
+                    let _ = stream.set_nodelay(true);
                     serve_connection(stream, router).await;
                     drop(permit);
                 });
@@ -128,8 +130,11 @@ async fn accept(listener: TcpListener, router: Router, room: Arc<Semaphore>) {
     }
 }
 
-async fn serve_connection(stream: TcpStream, router: Router) {
-    let _ = stream.set_nodelay(true);
+/// Answers the requests of one connection until it ends.
+pub(crate) async fn serve_connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+) {
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_DEADLINE)

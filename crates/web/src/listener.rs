@@ -10,8 +10,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::{Extension, Router};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
@@ -21,8 +19,6 @@ use crate::tls::Tls;
 const MOST_CONNECTIONS: usize = 512;
 const PER_ADDRESS: usize = 64;
 const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
-const HEAD_DEADLINE: Duration = Duration::from_secs(20);
-const HEAD_BYTES: usize = 32 * 1024;
 
 pub struct Listener {
     socket: TcpListener,
@@ -108,14 +104,5 @@ async fn serve_connection(stream: TcpStream, acceptor: TlsAcceptor, router: Rout
         Ok(Err(error)) => return tracing::debug!(%error, "a handshake failed"),
         Err(_) => return tracing::debug!("a handshake did not come in time"),
     };
-    let served = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_DEADLINE)
-        .max_buf_size(HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
-        .with_upgrades()
-        .await;
-    if let Err(error) = served {
-        tracing::debug!(%error, "a connection ended");
-    }
+    crate::host::serve_connection(stream, router).await;
 }
