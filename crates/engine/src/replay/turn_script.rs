@@ -393,8 +393,11 @@ fn answers(body: &[Recorded]) -> HashMap<Option<ItemId>, VecDeque<RecordedAnswer
                 raised.insert(ask.id, ask.item);
             }
             Fact::AskSettled { id, answer } => {
-                let is_last = !body[at + 1..].iter().any(|later| shows_work(&later.fact));
                 let item = raised.get(id).copied().flatten();
+                // The tool that asked went on with the answer before a stop came.
+                let was_used = |fact: &Fact| *answer != Answer::Cancelled && ends_by_itself(fact, item);
+                let is_last =
+                    !body[at + 1..].iter().any(|later| shows_work(&later.fact) || was_used(&later.fact));
                 answers
                     .entry(item)
                     .or_default()
@@ -418,6 +421,13 @@ fn shows_work(fact: &Fact) -> bool {
         Fact::ItemEnded { item } => matches!(item.kind, ItemKind::UserMessage { .. }),
         _ => false,
     }
+}
+
+/// Whether the call of this item came to its own end.
+fn ends_by_itself(fact: &Fact, item: Option<ItemId>) -> bool {
+    let Fact::ItemEnded { item: ended } = fact else { return false };
+    let ItemKind::ToolCall(call) = &ended.kind else { return false };
+    Some(ended.id) == item && call.state == ToolState::Done
 }
 
 fn questions(body: &[Recorded]) -> HashMap<ItemId, VecDeque<AskKind>> {

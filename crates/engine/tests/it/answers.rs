@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use domain::command::{AcceptedStatus, Context, SessionSettings, UserPrompt};
 use domain::event::EventBody;
+use domain::item::ItemKind;
 use domain::model::{BlockKind, StopReason};
 use domain::tool_call::{Origin, ToolState};
-use domain::{Command, Fact, Failure, FailureKind, ModelEvent, Outcome};
+use domain::{Answer, Command, Fact, Failure, FailureKind, ModelEvent, Outcome};
 use serde_json::json;
 use testkit::{ModelStep, ScriptedAnswer};
 
@@ -61,6 +62,28 @@ async fn a_stop_keeps_the_text_and_drops_the_calls() {
     let sent = bench.last_sent();
     assert_eq!(sent[1..4], ["agent text", "call eca__write", "agent half"]);
     assert_eq!(sent[4], "result The user stopped the turn before this call ran.");
+}
+
+/// The tool had its answer before the stop came; its result stays, and a replay says the same.
+#[tokio::test(start_paused = true)]
+async fn a_stop_after_an_answered_question_keeps_its_result() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    let hangs = ScriptedAnswer::default().then(ModelStep::Hang);
+    bench.answers([ScriptedAnswer::call("eca__ask", json!({"text": "which?"})), hangs]);
+    client.prompt("ask").await.unwrap();
+    let ask = client.next_ask().await.id;
+    client.answer(ask, Answer::Text { text: "this".into() }).await;
+    client
+        .until_fact(|fact| {
+            let Fact::ItemEnded { item } = fact else { return None };
+            matches!(item.kind, ItemKind::ToolCall(_)).then_some(())
+        })
+        .await;
+    client.cancel().await;
+    assert_eq!(client.turn_end().await, Outcome::Stopped);
+    let state = bench.check_state(&client.session).await;
+    assert_eq!(calls(&state)[0].state, ToolState::Done);
 }
 
 #[tokio::test(start_paused = true)]
