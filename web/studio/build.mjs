@@ -64,6 +64,7 @@ function install() {
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === lock) return;
   mkdirSync(packages, { recursive: true });
   for (const name of ["package.json", "package-lock.json"]) copyFileSync(join(here, name), join(packages, name));
-  execFileSync("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: packages, stdio: "inherit" });
+  // On Windows npm is a script, which only a shell starts.
+  execFileSync("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: packages, stdio: "inherit", shell: process.platform === "win32" });
   writeFileSync(stamp, lock);
 }

@@ -27,7 +27,8 @@ function install(folder, command, manifest, lock) {
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "package.json"), manifest);
   writeFileSync(join(folder, "package-lock.json"), lock);
-  execFileSync("npm", [command, "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: folder, stdio: "inherit" });
+  // On Windows npm is a script, which only a shell starts.
+  execFileSync("npm", [command, "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: folder, stdio: "inherit", shell: process.platform === "win32" });
   writeFileSync(stamp, lock);
 }
 

@@ -96,7 +96,7 @@ pub const EDITORS: &[Editor] = &[
         name: "neovim",
         title: "Neovim",
         needs: "the plugin eca-nvim (ECA) or codecompanion.nvim (ACP)",
-        places: &[(Base::Config, "nvim")],
+        places: &[(Base::Config, "nvim"), (Base::Home, "AppData/Local/nvim")],
         change: Change::Snippet {
             files: &["init.lua", "init.vim"],
             plugins: &[
@@ -115,6 +115,7 @@ pub const EDITORS: &[Editor] = &[
             (Base::Home, ".doom.d"),
             (Base::Home, ".emacs.d"),
             (Base::Home, ".emacs"),
+            (Base::Applications, ".emacs.d"),
         ],
         change: Change::Snippet {
             files: &["init.el", "config.el"],
@@ -185,6 +186,8 @@ impl Plugin {
         let roots = [
             folders.data.join("nvim/lazy"),
             folders.data.join("nvim/site/pack"),
+            folders.home.join("AppData/Local/nvim-data/lazy"),
+            folders.applications.join(".emacs.d/elpa"),
             folders.home.join(".emacs.d/elpa"),
             folders.config.join("emacs/elpa"),
             folders.home.join(".emacs.d/straight/repos"),

@@ -22,7 +22,8 @@ pub struct Folders {
     pub home: PathBuf,
     /// `$XDG_CONFIG_HOME` or `~/.config`.
     pub config: PathBuf,
-    /// The settings of desktop programs: `config` on Linux, `~/Library/Application Support` on macOS.
+    /// The settings of desktop programs: `config` on Linux, `~/Library/Application Support` on macOS,
+    /// `%APPDATA%` on Windows.
     pub applications: PathBuf,
     /// `$XDG_DATA_HOME` or `~/.local/share`: editors keep their plugins there.
     pub data: PathBuf,

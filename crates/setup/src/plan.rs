@@ -96,7 +96,7 @@ pub fn plan_undo(editor: &Editor, folders: &Folders) -> Result<Plan, SetupError>
                 .map(|after| format!("{mark}{after}"))
                 .map_err(|reason| SetupError::unclear(&path, reason))?
         }
-        Change::Toml { .. } => toml::remove(&current).unwrap_or_else(|| current.clone()),
+        Change::Toml { lines, .. } => toml::remove(&current, &lines("")).unwrap_or_else(|| current.clone()),
         Change::Snippet { .. } => current.clone(),
     };
     Ok(if after == current { Plan::Done { file: path } } else { edit(path, Some(current), Some(after)) })
@@ -220,6 +220,23 @@ mod tests {
             "theme = \"onedark\"\n\n[editor]\nline-number = \"relative\"\n",
         ),
     ];
+
+    #[test]
+    fn the_places_of_windows_are_known() {
+        let mut machine = Machine::new();
+        machine.folders.applications = machine.folders.home.join("AppData/Roaming");
+        for (name, path) in [
+            ("zed", "AppData/Roaming/Zed/settings.json"),
+            ("vscode", "AppData/Roaming/Code/User/settings.json"),
+            ("cursor", "AppData/Roaming/Cursor/User/settings.json"),
+            ("helix", "AppData/Roaming/helix/config.toml"),
+            ("neovim", "AppData/Local/nvim/init.lua"),
+            ("emacs", "AppData/Roaming/.emacs.d/init.el"),
+        ] {
+            let file = machine.write(path, "");
+            assert_eq!(editor(name).settings_file(&machine.folders), file, "{name}");
+        }
+    }
 
     #[test]
     fn each_file_changes_once_and_comes_back_byte_for_byte() {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use config::Environment;
-use domain::{Failure, visible_line, visible_text};
+use domain::{Failure, visible_line, visible_source};
 use serde_json::{Value, json};
 use setup::{EDITORS, Edit, Editor, Folders, Plan, SetupError};
 
@@ -73,6 +73,9 @@ fn folders(environment: &Environment) -> Folders {
     let config = environment.config_dir().parent().map(Path::to_owned).unwrap_or_default();
     let applications = match std::env::consts::OS {
         "macos" => environment.home().join("Library/Application Support"),
+        "windows" => environment
+            .var("APPDATA")
+            .map_or_else(|| environment.home().join("AppData/Roaming"), std::path::PathBuf::from),
         _ => config.clone(),
     };
     Folders {
@@ -137,7 +140,10 @@ fn list(folders: &Folders, command: &str, as_json: bool) -> ExitCode {
     } else {
         lines.push("\n`dragoman setup NAME` shows the change and asks.".to_owned());
     }
-    lines.push(format!("Not found: {}.", names(false)));
+    let missing = names(false);
+    if !missing.is_empty() {
+        lines.push(format!("Not found: {missing}."));
+    }
     print(&lines.join("\n"))
 }
 
@@ -174,7 +180,7 @@ impl Step<'_> {
     }
 
     fn change(&self, edit: &Edit) -> Result<ExitCode, Failure> {
-        let diff = visible_text(&edit.diff()).into_owned();
+        let diff = visible_source(&edit.diff()).into_owned();
         let shown = visible_line(&edit.file.display().to_string()).into_owned();
         if !self.arguments.json {
             let verb = if edit.after.is_none() { "Remove" } else { "Change" };

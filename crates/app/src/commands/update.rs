@@ -47,6 +47,7 @@ pub(crate) fn print_version() -> ExitCode {
         ("interfaces", cfg!(feature = "interfaces")),
         ("local", cfg!(feature = "local")),
         ("postgres", cfg!(feature = "postgres")),
+        ("serve", cfg!(feature = "serve")),
         ("studio", cfg!(feature = "studio")),
         ("telemetry", cfg!(feature = "telemetry")),
     ];

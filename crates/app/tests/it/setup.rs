@@ -75,6 +75,7 @@ fn a_build_describes_itself_and_the_way_to_a_newer_one() {
     for arguments in [&["--version", "--json"][..], &["--json", "-V"]] {
         let version = run_json(&home, arguments);
         assert_eq!(version["version"], env!("CARGO_PKG_VERSION"));
+        assert!(version["features"].as_array().is_some_and(|it| it.contains(&"serve".into())), "{version}");
         assert_eq!((&version["os"], &version["installedBy"]), (&"linux".into(), &"source".into()));
     }
     let update = run_json(&home, &["update", "--json"]);
