@@ -200,10 +200,11 @@ impl Connection {
     pub(crate) fn encode_bytes(&self, prompt: &Prompt) -> Vec<u8> {
         let member = self.api.history_member();
         let extras = self.variants.iter().map(|(_, extra)| extra).chain([&self.body]);
-        match extras.into_iter().any(|extra| extra.get(member).is_some()) {
-            true => self.encode(prompt).to_string().into_bytes(),
-            false => self.api.encode_bytes(prompt, &self.target(), |prompt| self.encode(prompt)),
+        if extras.into_iter().any(|extra| extra.get(member).is_some()) {
+            return self.encode(prompt).to_string().into_bytes();
         }
+        let extra = format!("{:?} {:?}", self.body, self.variants);
+        self.api.encode_bytes(prompt, &self.target(), &extra, |prompt| self.encode(prompt))
     }
 
     pub(crate) fn framing(&self) -> Framing {

@@ -16,6 +16,7 @@ mod unread;
 pub mod written;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use domain::item::ProviderBlock;
 use domain::model::{BlockKind, ModelEvent, ModelInfo, Prompt, StopReason, Tokens};
@@ -87,18 +88,20 @@ impl Api {
         }
     }
 
-    /// The body as bytes. What the chat's last request held already is not written again where that is possible.
+    /// The body as bytes. What the chat's last request held already is not written again where that is possible. `extra`
+    /// names what `encode` depends on beside the prompt and the target.
     pub fn encode_bytes(
         self,
         prompt: &Prompt,
         target: &Target,
+        extra: &str,
         encode: impl Fn(&Prompt) -> Value,
     ) -> Vec<u8> {
         // Marks on messages of the user alone may be far from the end.
         let has_far_marks = self == Self::OpenAiChat && target.dialect.cache_marks;
         let kept = match has_far_marks {
             true => None,
-            false => written::body(self, prompt, format!("{} {target:?}", self.name()), &encode),
+            false => written::body(self, prompt, format!("{} {target:?} {extra}", self.name()), &encode),
         };
         // A JSON value always has a text.
         kept.unwrap_or_else(|| encode(prompt).to_string().into_bytes())
@@ -120,7 +123,7 @@ impl Api {
         let origin = Origin { format: self.name(), model: target.id.to_owned() };
         let decoder = self.plain_decoder(origin.clone(), names);
         let scans = target.dialect.text_tool_calls && matches!(self, Self::OpenAiChat | Self::Ollama);
-        let tools = if scans { prompt.tools.as_ref() } else { &[] };
+        let tools = if scans { prompt.tools.clone() } else { Arc::default() };
         Box::new(TextToolCalls::new(decoder, tools, origin))
     }
 

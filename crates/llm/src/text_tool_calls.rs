@@ -10,6 +10,7 @@ mod markup;
 mod scan;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use domain::ToolSpec;
 use domain::item::ProviderBlock;
@@ -45,10 +46,10 @@ struct Text {
 }
 
 impl TextToolCalls {
-    pub(crate) fn new(inner: Box<dyn Decode>, tools: &[ToolSpec], origin: Origin) -> Self {
+    pub(crate) fn new(inner: Box<dyn Decode>, tools: Arc<[ToolSpec]>, origin: Origin) -> Self {
         Self {
             inner,
-            offered: Offered::new(tools),
+            offered: Offered(tools),
             origin,
             blocks: Blocks::default(),
             numbers: HashMap::new(),

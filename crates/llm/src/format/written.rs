@@ -1,10 +1,10 @@
 //! Bodies of requests whose history is written once: a request only grows at its end, so the messages that the request
-//! before already held are kept as bytes in a place of the chat.
+//! before already held are kept as bytes in a place of the chat, and so is everything around the messages.
 //!
 //! Must not know the formats' messages. Invariant: the bytes equal those of a body that is written whole.
 
 use std::ops::Range;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use domain::Part;
 use domain::model::{Prompt, PromptEntry, WrittenHistory};
@@ -12,18 +12,32 @@ use serde_json::Value;
 
 use super::Api;
 
+/// So many entries are written at once.
+const PART: usize = 256;
+
 /// The written messages of the oldest entries of a chat.
 struct Written {
-    /// Everything but the entries that decides how messages are written.
+    /// Everything but the prompt that decides how a body is written.
     target: String,
     /// The keys of the entries.
     keys: Vec<u64>,
     /// The messages, with a comma after each.
     bytes: Vec<u8>,
+    frame: Option<Frame>,
+}
+
+/// A body without its history.
+struct Frame {
+    /// The prompt it was made of, without entries.
+    prompt: Prompt,
+    /// Up to the first message of the history.
+    before: Vec<u8>,
+    /// From the end of the list of messages on.
+    after: Vec<u8>,
 }
 
 /// The body of the prompt as bytes, or nothing where it has to be written whole. `encode` writes the body of a prompt;
-/// `target` names everything else that its messages depend on.
+/// `target` names everything else that it depends on.
 pub(crate) fn body(
     api: Api,
     prompt: &Prompt,
@@ -34,37 +48,102 @@ pub(crate) fn body(
     let end = end_of_kept(&prompt.entries);
     let mut place = history.place.lock().unwrap_or_else(PoisonError::into_inner);
     let kept = place.take().and_then(|kept| kept.downcast::<Written>().ok());
-    let mut written = match kept {
-        Some(kept)
-            if kept.target == target && kept.keys.len() <= end && history.keys.starts_with(&kept.keys) =>
-        {
-            kept
-        }
-        _ => Box::new(Written { target, keys: Vec::new(), bytes: Vec::new() }),
+    let mut written = match kept.filter(|kept| kept.target == target) {
+        Some(kept) => kept,
+        None => Box::new(Written { target, keys: Vec::new(), bytes: Vec::new(), frame: None }),
     };
-    let done = written.keys.len();
-    let part = |entries: Range<usize>| Prompt {
-        entries: prompt.entries[entries].to_vec(),
-        written: None,
-        ..without_entries(prompt)
-    };
-    let mut body = encode(&part(done..prompt.entries.len()));
-    let messages = body.get_mut(api.history_member())?.as_array_mut()?;
-    // The system prompt stands before the history.
-    let first = usize::from(messages.first().is_some_and(|message| message["role"] == "system"));
-    if end > done {
-        let rest = encode(&part(end..prompt.entries.len()));
-        let rest = rest.get(api.history_member())?.as_array()?.len();
-        let count = messages.len().checked_sub(rest)?;
-        for message in messages.drain(first..first + count) {
-            serde_json::to_writer(&mut written.bytes, &message).ok()?;
-            written.bytes.push(b',');
-        }
-        written.keys.extend_from_slice(&history.keys[done..end]);
+    if written.keys.len() > end || !history.keys.starts_with(&written.keys) {
+        written.keys.clear();
+        written.bytes.clear();
     }
-    let bytes = with_messages(&body, api.history_member(), first, &written.bytes);
+    let messages = |part: Range<usize>| {
+        let entries = prompt.entries[part].to_vec();
+        let mut body = encode(&Prompt { entries, ..of_history(prompt) });
+        match body.get_mut(api.history_member()).map(Value::take) {
+            Some(Value::Array(messages)) => Some(messages),
+            _ => None,
+        }
+    };
+    // A long history is written in parts: as values it is several times as large as its bytes.
+    let mut until = written.keys.len() + PART;
+    while written.keys.len() < end {
+        let done = written.keys.len();
+        let (to, cut) = match prompt.entries.get(..until) {
+            Some(part) => (until, end_of_kept(part)),
+            None => (prompt.entries.len(), end),
+        };
+        until += PART;
+        if cut <= done {
+            continue;
+        }
+        let newer = messages(done..to)?;
+        let count = newer.len().checked_sub(messages(cut..to)?.len())?;
+        write_messages(&newer[..count], &mut written.bytes)?;
+        written.keys.extend_from_slice(&history.keys[done..cut]);
+        until = cut + PART;
+    }
+    let rest = messages(end..prompt.entries.len())?;
+    let frame = match written.frame.take().filter(|frame| frame.is_of(prompt)) {
+        Some(frame) => frame,
+        None => Frame::new(api, without_entries(prompt), encode)?,
+    };
+    let mut bytes = Vec::with_capacity(frame.before.len() + written.bytes.len() + frame.after.len() + 4096);
+    bytes.extend_from_slice(&frame.before);
+    bytes.extend_from_slice(&written.bytes);
+    write_messages(&rest, &mut bytes)?;
+    // The comma after the last message.
+    if bytes.last() == Some(&b',') {
+        bytes.pop();
+    }
+    bytes.extend_from_slice(&frame.after);
+    written.frame = Some(frame);
     *place = Some(written);
-    bytes
+    Some(bytes)
+}
+
+fn write_messages(messages: &[Value], bytes: &mut Vec<u8>) -> Option<()> {
+    for message in messages {
+        serde_json::to_writer(&mut *bytes, message).ok()?;
+        bytes.push(b',');
+    }
+    Some(())
+}
+
+impl Frame {
+    /// `prompt`: without entries.
+    fn new(api: Api, prompt: Prompt, encode: impl Fn(&Prompt) -> Value) -> Option<Self> {
+        let body = encode(&prompt);
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let mut bytes = &mut before;
+        for (at, (name, value)) in body.as_object()?.iter().enumerate() {
+            bytes.push(if at == 0 { b'{' } else { b',' });
+            serde_json::to_writer(&mut *bytes, name).ok()?;
+            bytes.push(b':');
+            if name == api.history_member() {
+                bytes.push(b'[');
+                // The system prompt, where it stands before the history.
+                write_messages(value.as_array()?, bytes)?;
+                bytes = &mut after;
+                bytes.push(b']');
+            } else {
+                serde_json::to_writer(&mut *bytes, value).ok()?;
+            }
+        }
+        bytes.push(b'}');
+        // Without a history there is no place to put one.
+        (!after.is_empty()).then_some(Self { prompt, before, after })
+    }
+
+    /// Whether the body of this prompt has the same frame.
+    fn is_of(&self, prompt: &Prompt) -> bool {
+        let known = &self.prompt;
+        Arc::ptr_eq(&known.tools, &prompt.tools)
+            && known.system == prompt.system
+            && known.session == prompt.session
+            && (known.max_output, known.temperature) == (prompt.max_output, prompt.temperature)
+            && (&known.variant, &known.output_schema) == (&prompt.variant, &prompt.output_schema)
+            && known.web_search == prompt.web_search
+    }
 }
 
 /// Tools that are named by the history, or loaded by it, make messages that depend on more than their own entries.
@@ -77,15 +156,19 @@ fn without_entries(prompt: &Prompt) -> Prompt {
         session: prompt.session.clone(),
         system: prompt.system.clone(),
         tools: prompt.tools.clone(),
-        deferred: None,
-        entries: Vec::new(),
-        written: None,
+        output_schema: prompt.output_schema.clone(),
+        web_search: prompt.web_search,
+        ..of_history(prompt)
+    }
+}
+
+/// The prompt without entries and without all that no message of the history depends on.
+fn of_history(prompt: &Prompt) -> Prompt {
+    Prompt {
         max_output: prompt.max_output,
         temperature: prompt.temperature,
         variant: prompt.variant.clone(),
-        output_schema: prompt.output_schema.clone(),
-        web_search: prompt.web_search,
-        has_alternative: prompt.has_alternative,
+        ..Prompt::default()
     }
 }
 
@@ -130,33 +213,4 @@ fn speaks(entries: &[PromptEntry]) -> bool {
         PromptEntry::Call { .. } => true,
         PromptEntry::Reasoning { .. } | PromptEntry::User { .. } | PromptEntry::Result { .. } => false,
     })
-}
-
-/// The body with more messages at `position` of its list.
-fn with_messages(body: &Value, member: &str, position: usize, messages: &[u8]) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(messages.len() + 16 * 1024);
-    for (name, value) in body.as_object()? {
-        bytes.push(if bytes.is_empty() { b'{' } else { b',' });
-        serde_json::to_writer(&mut bytes, name).ok()?;
-        bytes.push(b':');
-        if name != member {
-            serde_json::to_writer(&mut bytes, value).ok()?;
-            continue;
-        }
-        bytes.push(b'[');
-        for (at, message) in value.as_array()?.iter().enumerate() {
-            if at == position {
-                bytes.extend_from_slice(messages);
-            }
-            serde_json::to_writer(&mut bytes, message).ok()?;
-            bytes.push(b',');
-        }
-        // The comma after the last message; there always is one behind the kept ones.
-        if bytes.last() == Some(&b',') {
-            bytes.pop();
-        }
-        bytes.push(b']');
-    }
-    bytes.push(b'}');
-    Some(bytes)
 }

@@ -2,6 +2,8 @@
 //!
 //! Pure. Invariant: either the whole text is calls of offered tools with complete inputs, or there is no call in it.
 
+use std::sync::Arc;
+
 use domain::ToolSpec;
 use serde_json::{Map, Value};
 
@@ -18,38 +20,25 @@ pub(super) struct Call {
 
 /// The tools that may be called.
 #[derive(Debug)]
-pub(super) struct Offered(Vec<Tool>);
-
-#[derive(Debug)]
-struct Tool {
-    offered: String,
-    wire: String,
-    bare: String,
-    schema: Value,
-}
+pub(super) struct Offered(pub(super) Arc<[ToolSpec]>);
 
 impl Offered {
-    pub(super) fn new(tools: &[ToolSpec]) -> Self {
-        let tool = |spec: &ToolSpec| {
-            let offered = spec.offered_name();
-            let wire = names::tool_name(&offered).into_owned();
-            Tool { offered, wire, bare: spec.name.clone(), schema: spec.input_schema.clone() }
-        };
-        Self(tools.iter().map(tool).collect())
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The tool of exactly this name: as offered, with `functions.` before it, or bare where one tool alone has it.
-    fn find(&self, name: &str) -> Option<&Tool> {
+    fn find(&self, name: &str) -> Option<&ToolSpec> {
         let name = name.trim();
         let name = name.strip_prefix("functions.").unwrap_or(name);
-        if let Some(tool) = self.0.iter().find(|tool| tool.offered == name || tool.wire == name) {
+        let is_named = |spec: &&ToolSpec| {
+            let offered = spec.offered_name();
+            offered == name || names::tool_name(&offered) == name
+        };
+        if let Some(tool) = self.0.iter().find(is_named) {
             return Some(tool);
         }
-        let mut bare = self.0.iter().filter(|tool| tool.bare == name);
+        let mut bare = self.0.iter().filter(|spec| spec.name == name);
         bare.next().filter(|_| bare.next().is_none())
     }
 }
@@ -255,7 +244,7 @@ impl<'a> Parser<'a> {
 
     /// A parameter's text as the type that the tool's schema gives it.
     fn parameter(&self, name: &str, key: &str, text: &str, input: &mut Map<String, Value>) -> Option<()> {
-        let schema = &self.offered.find(name)?.schema["properties"][key];
+        let schema = &self.offered.find(name)?.input_schema["properties"][key];
         let kind = schema["type"].as_str().unwrap_or("string");
         let text = text.strip_prefix('\n').unwrap_or(text);
         let text = text.strip_suffix('\n').unwrap_or(text);
@@ -323,15 +312,16 @@ impl<'a> Parser<'a> {
             other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => other,
         };
         let given = input.as_object()?;
-        let mut required = tool.schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let mut required =
+            tool.input_schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
         if required.any(|key| !given.contains_key(key)) {
             return None;
         }
-        let properties = tool.schema["properties"].as_object();
+        let properties = tool.input_schema["properties"].as_object();
         if properties.is_some_and(|known| given.keys().any(|key| !known.contains_key(key))) {
             return None;
         }
-        self.calls.push(Call { name: tool.offered.clone(), input });
+        self.calls.push(Call { name: tool.offered_name(), input });
         Some(())
     }
 }

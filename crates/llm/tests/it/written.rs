@@ -6,7 +6,7 @@ use llm::Api;
 use llm::format::Target;
 use serde_json::json;
 
-use crate::support::{prompt, user, with_target};
+use crate::support::{prompt, tool, user, with_target};
 
 /// A chat that grows, is rolled back and changes, with a key per entry as the engine gives them.
 struct Chat {
@@ -14,11 +14,14 @@ struct Chat {
     next_key: u64,
     entries: Vec<(u64, PromptEntry)>,
     place: WrittenPlace,
+    /// The prompt without its entries.
+    frame: Prompt,
 }
 
 impl Chat {
     fn new(seed: u64) -> Self {
-        Self { seed, next_key: 0, entries: Vec::new(), place: WrittenPlace::default() }
+        let (entries, place) = (Vec::new(), WrittenPlace::default());
+        Self { seed, next_key: 0, entries, place, frame: prompt("") }
     }
 
     fn random(&mut self, below: u64) -> u64 {
@@ -33,7 +36,18 @@ impl Chat {
 
     fn step(&mut self) {
         let number = self.next_key;
+        match self.random(40) {
+            0 => self.frame.tools = vec![tool("eca", &format!("tool_{number}"))].into(),
+            1 => self.frame.variant = Some(["low", "high"][self.random(2) as usize].to_owned()),
+            2 => self.frame.system = vec![format!("System {number}.").into()],
+            3 => self.frame.output_schema = Some(json!({"type": "object", "title": number})),
+            4 => (self.frame.output_schema, self.frame.max_output) = (None, Some(1000 + number)),
+            _ => {}
+        }
         match self.random(12) {
+            0 if self.entries.len() > 40 => {
+                self.entries.truncate(self.entries.len() - 1 - number as usize % 7)
+            }
             0 => self.entries.truncate(self.entries.len() / 2),
             1 => self.push(PromptEntry::Reasoning { text: "Hm.".into(), provider: None }),
             2 => self.push(PromptEntry::Agent { text: " ".into(), provider: None }),
@@ -67,12 +81,12 @@ impl Chat {
     fn prompt(&self) -> Prompt {
         let (keys, entries) = self.entries.iter().cloned().unzip();
         let written = Some(WrittenHistory { keys, place: self.place.clone() });
-        Prompt { entries, written, ..prompt("") }
+        Prompt { entries, written, ..self.frame.clone() }
     }
 }
 
 fn bytes(api: Api, prompt: &Prompt, target: &Target) -> String {
-    String::from_utf8(api.encode_bytes(prompt, target, |prompt| api.encode(prompt, target))).unwrap()
+    String::from_utf8(api.encode_bytes(prompt, target, "", |prompt| api.encode(prompt, target))).unwrap()
 }
 
 #[test]
@@ -96,6 +110,22 @@ fn kept_bytes_equal_a_body_that_is_written_whole() {
         }
     }
     assert!(kept > 400, "{kept}: the chats did not use what was kept");
+}
+
+/// A chat that is opened again is written whole, in parts.
+#[test]
+fn a_long_chat_is_written_in_parts() {
+    for api in Api::ALL {
+        let mut chat = Chat::new(11);
+        for _ in 0..1500 {
+            chat.step();
+        }
+        let prompt = chat.prompt();
+        assert!(prompt.entries.len() > 600, "{}", prompt.entries.len());
+        with_target(api, "fake/model", |target| {
+            assert_eq!(bytes(api, &prompt, target), api.encode(&prompt, target).to_string(), "{api:?}");
+        });
+    }
 }
 
 #[test]
