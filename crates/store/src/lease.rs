@@ -35,6 +35,10 @@ impl Leases {
         self.held.contains_key(session)
     }
 
+    pub(crate) fn has_any(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     pub(crate) fn acquire(&mut self, session: &SessionId) -> Result<Lease, Failure> {
         if self.is_held(session) {
             return Ok(Lease::Held);

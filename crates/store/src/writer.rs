@@ -99,6 +99,7 @@ pub(crate) fn run(files: Arc<StoreFiles>, mut inbox: mpsc::Receiver<Job>) {
         deleted: Vec::new(),
         erase_blocked_at: None,
         unindexed: 0,
+        is_examined: false,
     };
     let mut jobs = Vec::with_capacity(BATCH);
     while receive(&mut inbox, &mut jobs, writer.has_work()) {
@@ -106,6 +107,7 @@ pub(crate) fn run(files: Arc<StoreFiles>, mut inbox: mpsc::Receiver<Job>) {
         writer.erase_step();
         writer.index_step();
         writer.maintain(inbox.is_empty());
+        writer.open_early(inbox.is_empty());
     }
 }
 
@@ -137,6 +139,8 @@ struct Writer {
     unindexed: usize,
     /// When another process's reader last kept the log from being emptied.
     erase_blocked_at: Option<Instant>,
+    /// It is known what the open file has left to do.
+    is_examined: bool,
 }
 
 impl Writer {
@@ -192,13 +196,14 @@ impl Writer {
 
     /// Performs all in one transaction; returns the outcome of each.
     fn transact(&mut self, together: &mut [Box<dyn Work>]) -> Result<Vec<Result<(), Failure>>, StoreError> {
-        let was_closed = self.database.is_closed();
+        self.is_examined &= !self.database.is_closed();
         let path = self.database.path();
         let mut outcomes = Vec::with_capacity(together.len());
         let connection = self.database.connection()?;
         let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         migrations::still_current(&transaction)?;
-        if was_closed {
+        if !self.is_examined {
+            self.is_examined = true;
             self.unindexed = search::queue_length(&transaction)?;
             let is_due = key_values::get(&transaction, ERASE_DUE.0, ERASE_DUE.1)?.is_some();
             if is_due && self.erase_blocked_at.is_none() {
@@ -305,6 +310,15 @@ impl Writer {
         self.erasing = None;
         for reply in self.deleted.drain(..) {
             let _ = reply.send(Ok(true));
+        }
+    }
+
+    /// Who holds a chat is about to write: the file is opened, or made, while the prompt is prepared.
+    fn open_early(&mut self, idle: bool) {
+        if idle && self.database.is_closed() && self.leases.has_any() {
+            self.is_examined = false;
+            // An error is that of the first write, which tries it again.
+            let _ = self.database.connection();
         }
     }
 
