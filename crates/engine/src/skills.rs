@@ -3,7 +3,7 @@
 //! Must not know where skills are kept. Invariant: the model always knows the names and what each is for; the text costs
 //! nothing until it is loaded.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use domain::BoxFuture;
 use domain::tool::{Invocation, Review, Scope, Tool, ToolEffect, ToolResult, ToolSpec};
@@ -20,7 +20,26 @@ const SHOWN_DESCRIPTION: usize = 400;
 
 /// The tool `skill`.
 pub(crate) struct LoadSkill {
-    skills: Vec<Skill>,
+    skills: Arc<[Skill]>,
+}
+
+/// The skills as a turn knows them: looking for them costs a dozen system calls, which not every step must pay.
+#[derive(Default)]
+pub(crate) struct KnownSkills(Mutex<Option<Arc<[Skill]>>>);
+
+impl KnownSkills {
+    /// Files may have changed: they are looked for again.
+    pub(crate) fn forget(&self) {
+        *self.lock() = None;
+    }
+
+    fn get(&self, session: &Session) -> Arc<[Skill]> {
+        self.lock().get_or_insert_with(|| session.workspace.texts.skills().into()).clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<[Skill]>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
@@ -38,8 +57,8 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
 
 impl LoadSkill {
     /// `None` where there are no skills.
-    pub(crate) fn of(session: &Session) -> Option<Self> {
-        let skills = session.workspace.texts.skills();
+    pub(crate) fn of(session: &Session, known: &KnownSkills) -> Option<Self> {
+        let skills = known.get(session);
         (!skills.is_empty()).then_some(Self { skills })
     }
 

@@ -90,6 +90,9 @@ pub(crate) fn name_session(parent: &SessionId, call: ItemId, details: &mut Optio
     }
 }
 
+/// The name of the tool.
+pub(crate) const SPAWN_AGENT: &str = "spawn_agent";
+
 /// The tool `spawn_agent` of a turn.
 pub(crate) struct SpawnAgent {
     spec: ToolSpec,
@@ -149,7 +152,7 @@ impl SpawnAgent {
             lines.join("\n")
         );
         let spec = ToolSpec {
-            name: "spawn_agent".to_owned(),
+            name: SPAWN_AGENT.to_owned(),
             server: "eca".to_owned(),
             origin: Origin::Native,
             description,

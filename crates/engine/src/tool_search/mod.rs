@@ -20,6 +20,7 @@ use domain::tool_call::{Origin, ToolCall};
 use serde_json::{Value, json};
 
 use crate::session::Session;
+use crate::subagents::SPAWN_AGENT;
 use crate::turn::offered_tools::described;
 pub(crate) use carrier::{CARRIER, CarrierTool, as_carried, carried_call};
 use rank::rank;
@@ -105,9 +106,16 @@ impl ToolList {
         self.all().find(|tool| tool.spec().server == server && tool.spec().name == name)
     }
 
+    /// Whether a call changes no file. An agent may.
+    pub(crate) fn only_reads(&self, item: &Item) -> bool {
+        let ItemKind::ToolCall(call) = &item.kind else { return true };
+        let tool = self.find(&call.server, &call.name);
+        tool.is_none_or(|tool| tool.spec().effect.is_read_only() && call.name != SPAWN_AGENT)
+    }
+
     /// The server, bare name and origin of a full name.
     pub(crate) fn resolve(&self, offered: &str) -> (String, String, Origin) {
-        if let Some(tool) = self.all().find(|tool| tool.spec().offered_name() == offered) {
+        if let Some(tool) = self.all().find(|tool| is_named(tool.spec(), offered)) {
             let spec = tool.spec();
             return (spec.server.clone(), spec.name.clone(), spec.origin);
         }
@@ -160,12 +168,22 @@ impl ToolList {
 /// Server `a` with a tool `b__c` and server `a__b` with a tool `c`: the user named the servers, so the longer name of a
 /// server wins, and no server takes the name of another one's tool.
 fn keep_one_per_name(tools: &mut Vec<Arc<dyn Tool>>) {
+    let first = tools.first().cloned();
+    if first.is_none_or(|first| tools.iter().all(|tool| tool.spec().server == first.spec().server)) {
+        return;
+    }
     let mut longest: HashMap<String, usize> = HashMap::new();
     for spec in tools.iter().map(|tool| tool.spec()) {
         let known = longest.entry(spec.offered_name()).or_default();
         *known = (*known).max(spec.server.len());
     }
     tools.retain(|tool| longest.get(&tool.spec().offered_name()) == Some(&tool.spec().server.len()));
+}
+
+/// Whether this is the full name of a tool.
+fn is_named(spec: &ToolSpec, full_name: &str) -> bool {
+    let rest = full_name.strip_prefix(spec.server.as_str()).and_then(|rest| rest.strip_prefix("__"));
+    rest == Some(spec.name.as_str())
 }
 
 fn named(call: &ToolCall) -> String {

@@ -20,6 +20,8 @@ use crate::tool_search::{CARRIER, ToolList, carried_call};
 
 /// Shown text reaches the journal within 250 ms; the commit itself takes the rest, which a busy disk needs.
 const FLUSH_AFTER: Duration = Duration::from_millis(100);
+/// A call that is whole by then is committed together with its intent to run.
+const START_AFTER: Duration = Duration::from_millis(3);
 const FLUSH_BYTES: usize = 4096;
 /// Past this, the model waits for the disk.
 const BEHIND_BYTES: usize = 256 << 10;
@@ -164,6 +166,7 @@ impl<'a> AnswerReader<'a> {
                 let StepPosition { turn, step } = self.position;
                 let item = self.session.new_item(turn, step, ItemKind::SystemText { text });
                 self.is_empty = false;
+                self.start_calls();
                 self.session.commit(vec![Fact::ItemEnded { item }]);
             }
             ModelEvent::ImagesRefused => self.images_refused = true,
@@ -184,17 +187,17 @@ impl<'a> AnswerReader<'a> {
     }
 
     async fn open_block(&mut self, block: u32, kind: BlockKind) -> Result<(), Failure> {
+        self.start_calls();
         let (channel, kind) = self.kind_of(kind);
         let item = self.session.new_item(self.position.turn, self.position.step, kind);
-        let mut open =
-            OpenBlock { block, item, channel, started: false, committed: 0, since: Instant::now() };
+        let open = OpenBlock { block, item, channel, started: false, committed: 0, since: Instant::now() };
         match channel {
             // Its first delta starts it.
             Some(Channel::Text | Channel::Reasoning) => {}
-            // A call is shown before its arguments, which follow it through the journal.
+            // A call is shown before its arguments, unless they come at once.
             Some(_) => {
-                open.started = true;
-                self.session.commit(vec![Fact::ItemStarted { item: open.item.clone() }]);
+                let at = Instant::now() + START_AFTER;
+                self.flush_at = Some(self.flush_at.map_or(at, |known| known.min(at)));
             }
             None => {
                 self.end(open);
@@ -247,9 +250,17 @@ impl<'a> AnswerReader<'a> {
         let offset = whole.len();
         whole.push_str(&text);
         let length = whole.len();
+        if !open.started && channel == Channel::ToolInput {
+            if length >= FLUSH_BYTES {
+                self.flush(true)?;
+            }
+            return Ok(());
+        }
         if !open.started {
             open.started = true;
             open.committed = length;
+            self.start_calls();
+            let open = &self.open[at];
             let started = Fact::ItemStarted { item: open.item.clone() };
             self.commit(vec![started]).await?;
         }
@@ -288,6 +299,7 @@ impl<'a> AnswerReader<'a> {
             }
         }
         self.flush_at = None;
+        self.start_calls();
         let mut facts = Vec::new();
         for open in &mut self.open {
             let Some(channel) = open.channel else { continue };
@@ -303,6 +315,13 @@ impl<'a> AnswerReader<'a> {
             self.pending = Some(self.session.commit(facts));
         }
         Ok(())
+    }
+
+    /// What comes later in an answer stands after its calls.
+    fn start_calls(&mut self) {
+        for open in &mut self.open {
+            start_call(self.session, open);
+        }
     }
 
     /// An item is whole. Calls stay open in the journal until they ran.
@@ -322,6 +341,7 @@ impl<'a> AnswerReader<'a> {
             | ItemKind::Flag { .. } => {}
         }
         self.is_empty = false;
+        start_call(self.session, &mut open);
         if matches!(open.item.kind, ItemKind::ToolCall(_)) {
             self.calls.push(open.item);
         } else {
@@ -368,6 +388,23 @@ impl<'a> AnswerReader<'a> {
         let (calls, is_empty, tokens, images_refused) =
             (self.calls, self.is_empty, self.tokens, self.images_refused);
         Answer { calls, is_empty, tokens, images_refused, end }
+    }
+}
+
+/// Shows a call that is not shown yet, and its arguments, which follow it through the journal.
+fn start_call(session: &Session, open: &mut OpenBlock) {
+    if open.started || open.channel != Some(Channel::ToolInput) {
+        return;
+    }
+    open.started = true;
+    let (item, channel) = (open.item.id, Channel::ToolInput);
+    let Some(text) = open.item.channel_text_mut(channel).map(std::mem::take) else { return };
+    session.commit(vec![Fact::ItemStarted { item: open.item.clone() }]);
+    if let Some(whole) = open.item.channel_text_mut(channel) {
+        whole.clone_from(&text);
+    }
+    if !text.is_empty() {
+        session.log.publish(EventBody::Delta(ItemDelta { item, channel, offset: 0, text }));
     }
 }
 

@@ -27,7 +27,7 @@ use crate::behavior;
 use crate::hooks::{self, TurnHooks};
 use crate::recall::Recall;
 use crate::session::Session;
-use crate::skills::LoadSkill;
+use crate::skills::{KnownSkills, LoadSkill};
 use crate::spending;
 use crate::subagents::SpawnAgent;
 use crate::subagents::background::Background;
@@ -55,6 +55,7 @@ pub(crate) struct Turn {
     pub(crate) hooks: TurnHooks,
     /// Subagents that work meanwhile.
     pub(crate) background: Arc<Background>,
+    pub(crate) skills: KnownSkills,
 }
 
 enum Next {
@@ -157,7 +158,13 @@ impl Turn {
         tools: &ToolList,
         loops: &mut LoopDetector,
     ) -> Next {
-        match tool_calls::run(self, calls, tools, loops).await {
+        let may_change_files =
+            self.background.is_working() || !calls.iter().all(|call| tools.only_reads(call));
+        let end = tool_calls::run(self, calls, tools, loops).await;
+        if may_change_files {
+            self.skills.forget();
+        }
+        match end {
             CallsEnd::Stop(outcome) => Next::End(outcome),
             CallsEnd::Continue { summary } => {
                 if let Some(summary) = summary
@@ -225,7 +232,7 @@ impl Turn {
     fn own_tools(&self) -> Vec<Arc<dyn Tool>> {
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         tools.extend(SpawnAgent::of(self).map(|tool| Arc::new(tool) as Arc<dyn Tool>));
-        tools.extend(LoadSkill::of(&self.session).map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+        tools.extend(LoadSkill::of(&self.session, &self.skills).map(|tool| Arc::new(tool) as Arc<dyn Tool>));
         tools.extend(Recall::of(&self.session).map(|tool| Arc::new(tool) as Arc<dyn Tool>));
         tools
     }

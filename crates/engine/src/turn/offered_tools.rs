@@ -2,7 +2,7 @@
 //!
 //! Must not choose tools. Invariant: the list equals the one that would be made anew.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use domain::tool::{Tool, ToolSpec};
 
@@ -10,17 +10,35 @@ use super::instructions;
 
 /// The list of tools that the last request offered. Most requests offer the same one, and what is computed of it then holds.
 #[derive(Default)]
-pub(crate) struct OfferedTools(Mutex<Arc<[ToolSpec]>>);
+pub(crate) struct OfferedTools(Mutex<KnownList>);
+
+#[derive(Default)]
+struct KnownList {
+    /// The tools themselves: a tool that is still the same one is not compared. They may hold their session, which holds this.
+    tools: Vec<Weak<dyn Tool>>,
+    specs: Arc<[ToolSpec]>,
+    /// No description is the user's own; those may be others each time.
+    is_plain: bool,
+}
 
 impl OfferedTools {
     /// The list of these tools: the one before, where nothing has changed.
     pub(super) fn update(&self, tools: &[Arc<dyn Tool>], prompts: &config::Prompts) -> Arc<[ToolSpec]> {
-        let mut offered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_same = |(known, tool): (&ToolSpec, &Arc<dyn Tool>)| is_described(known, tool.spec(), prompts);
-        if offered.len() != tools.len() || !offered.iter().zip(tools).all(is_same) {
-            *offered = tools.iter().map(|tool| described(tool.spec(), prompts)).collect();
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let KnownList { tools: before, specs, is_plain } = &*known;
+        let is_plain = *is_plain && prompts.tools.is_empty();
+        let is_it = |at: usize, tool: &Arc<dyn Tool>| {
+            is_plain && std::ptr::addr_eq(before[at].as_ptr(), Arc::as_ptr(tool))
+        };
+        let is_same = |(at, tool): (usize, &Arc<dyn Tool>)| {
+            is_it(at, tool) || is_described(&specs[at], tool.spec(), prompts)
+        };
+        if specs.len() != tools.len() || !tools.iter().enumerate().all(is_same) {
+            let specs = tools.iter().map(|tool| described(tool.spec(), prompts)).collect();
+            let tools = tools.iter().map(Arc::downgrade).collect();
+            *known = KnownList { tools, specs, is_plain: prompts.tools.is_empty() };
         }
-        offered.clone()
+        known.specs.clone()
     }
 }
 
