@@ -123,7 +123,7 @@ async fn further_prompts(table: &mut Table, fake: &FakeModel, messages: u64, wan
 }
 
 /// The time in which a model has read a body and answered its first chunk, over a connection that is open already.
-fn sending(fake: &FakeModel, body: &str) -> f64 {
+pub(crate) fn sending(fake: &FakeModel, body: &str) -> f64 {
     let address = fake.url().trim_start_matches("http://").to_owned();
     let head = format!(
         "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",

@@ -1,7 +1,7 @@
 //! `dragoman server` from outside, compared with a minimal program (`echo-program`) in the same run.
 //!
 //! Rows: spawn → initialize, prompt → first chunk, added latency per chunk, also in a window of another process, chunks per second and CPU, idle and peak
-//! memory, rounds of tool calls, the size of the first request, also with many MCP tools,
+//! memory, rounds of tool calls and what one is made of, the size of the first request, also with many MCP tools,
 //! 200 and 1,000 chats at once, load of a 10,000-message chat and prompts in it, as charts too (`docs/charts`);
 //! the first text of completions and rewrites; the first answer with twenty broken MCP servers; start and first file
 //! completion in a tree of a million files; and `dragoman run` for one word.
@@ -22,6 +22,7 @@ mod long_chat;
 mod many_chats;
 mod many_tools;
 mod program;
+mod round;
 mod table;
 
 use std::collections::HashMap;
@@ -36,7 +37,7 @@ use table::Table;
 type Part = fn(&mut Table, &FakeModel);
 
 /// In their order; `long_chat` is the last.
-const PARTS: [(&str, Part); 12] = [
+const PARTS: [(&str, Part); 13] = [
     ("start", start_rows),
     ("first_chunk", first_chunk_rows),
     ("broken_servers", broken_servers::row),
@@ -46,6 +47,7 @@ const PARTS: [(&str, Part); 12] = [
     ("completions", completions::rows),
     ("throughput", throughput_rows),
     ("tools", tool_rows),
+    ("round", round::rows),
     ("many_chats", many_chats::rows),
     ("many_tools", many_tools::rows),
     ("run", run_row),

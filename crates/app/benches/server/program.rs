@@ -141,6 +141,21 @@ impl Server {
         kibibytes(&format!("/proc/{}/status", self.child.id()), "VmRSS:") / 1024.0
     }
 
+    /// The processor time of all threads so far, in milliseconds, and how often they waited.
+    pub(crate) fn work(&self) -> (f64, f64) {
+        let threads =
+            std::fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten().flatten();
+        threads.fold((0.0, 0.0), |(time, waits), thread| {
+            let read = |name: &str| std::fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+            let own =
+                read("schedstat").split(' ').next().and_then(|it| it.parse::<f64>().ok()).unwrap_or_default();
+            let status = read("status");
+            let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            let own_waits = line.and_then(|it| it.trim().parse::<f64>().ok()).unwrap_or_default();
+            (time + own / 1e6, waits + own_waits)
+        })
+    }
+
     pub(crate) fn cpu_seconds(&self) -> f64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
         let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
