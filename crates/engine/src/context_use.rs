@@ -10,23 +10,49 @@ use domain::item::Part;
 use domain::model::{Prompt, PromptEntry, Tokens};
 use serde_json::Value;
 
+/// The lengths of the oldest entries of a chat: requests grow at their end, so these are counted once.
+#[derive(Default)]
+pub(crate) struct KnownLengths {
+    keys: Vec<u64>,
+    conversation: u64,
+    tool_calls: u64,
+}
+
+impl KnownLengths {
+    /// Counts the entries that are new; all of them where the history is another one.
+    fn update(&mut self, prompt: &Prompt) {
+        let keys = prompt.written.as_ref().map(|written| written.keys.as_slice());
+        let keys = keys.filter(|keys| keys.len() == prompt.entries.len()).unwrap_or_default();
+        if !keys.starts_with(&self.keys) {
+            *self = Self::default();
+        }
+        for entry in prompt.entries.iter().skip(self.keys.len()) {
+            match entry {
+                PromptEntry::User { parts } => self.conversation += parts_length(parts),
+                PromptEntry::Agent { text, .. } | PromptEntry::Reasoning { text, .. } => {
+                    self.conversation += text.len() as u64;
+                }
+                PromptEntry::Call { name, input, .. } => {
+                    self.tool_calls += name.len() as u64 + written_length(input);
+                }
+                PromptEntry::Result { parts, .. } => self.tool_calls += parts_length(parts),
+            }
+        }
+        self.keys = keys.to_vec();
+    }
+}
+
 /// The lengths of what a call sends, in bytes; those of its tools are known.
-pub(crate) fn lengths(prompt: &Prompt, tool_definitions: u64) -> ContextUse {
-    let mut lengths = ContextUse { tool_definitions, ..ContextUse::default() };
+pub(crate) fn lengths(prompt: &Prompt, tool_definitions: u64, known: &mut KnownLengths) -> ContextUse {
+    known.update(prompt);
+    let (conversation, tool_calls) = (known.conversation, known.tool_calls);
+    let mut lengths = ContextUse { tool_definitions, conversation, tool_calls, ..ContextUse::default() };
     for text in &prompt.system {
         add_system(text, &mut lengths);
     }
-    for entry in &prompt.entries {
-        match entry {
-            PromptEntry::User { parts } => lengths.conversation += parts_length(parts),
-            PromptEntry::Agent { text, .. } | PromptEntry::Reasoning { text, .. } => {
-                lengths.conversation += text.len() as u64;
-            }
-            PromptEntry::Call { name, input, .. } => {
-                lengths.tool_calls += name.len() as u64 + written_length(input);
-            }
-            PromptEntry::Result { parts, .. } => lengths.tool_calls += parts_length(parts),
-        }
+    // Without keys nothing is known of the next history.
+    if known.keys.is_empty() {
+        *known = KnownLengths::default();
     }
     lengths
 }
@@ -122,6 +148,8 @@ pub(crate) fn text(usage: &SessionUsage) -> String {
 
 #[cfg(test)]
 mod tests {
+    use domain::model::WrittenHistory;
+
     use super::*;
 
     #[test]
@@ -133,12 +161,25 @@ mod tests {
             entries: vec![PromptEntry::User { parts: vec![Part::text("Hello there")] }],
             ..Prompt::default()
         };
-        let lengths = lengths(&prompt, 0);
+        let lengths = lengths(&prompt, 0, &mut KnownLengths::default());
         assert_eq!(lengths.rules, "<rule name=\"a\">\nx\n</rule>".len() as u64);
         assert!(lengths.instructions > 20 && lengths.system_prompt > 4 && lengths.skills == 0);
         let tokens = Tokens { input: 7, cache_read: 90, output: 13, ..Tokens::default() };
         let fitted = fit(&lengths, &tokens);
         assert_eq!(fitted.total(), tokens.all());
         assert!(fitted.conversation >= 13 && fitted.rules > 0);
+    }
+
+    #[test]
+    fn a_history_that_grew_or_changed_is_counted_as_a_new_one() {
+        let mut known = KnownLengths::default();
+        for keys in [vec![1], vec![1, 2], vec![1, 2, 5], vec![1, 3], vec![], vec![4, 5, 6]] {
+            let text = |key: &u64| PromptEntry::User { parts: vec![Part::text("x".repeat(*key as usize))] };
+            let entries = keys.iter().map(text).collect();
+            let sum: u64 = keys.iter().sum();
+            let written = Some(WrittenHistory { keys, ..WrittenHistory::default() });
+            let prompt = Prompt { entries, written, ..Prompt::default() };
+            assert_eq!(lengths(&prompt, 0, &mut known).conversation, sum);
+        }
     }
 }

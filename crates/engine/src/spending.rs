@@ -35,6 +35,7 @@ struct AccountState {
     prefix: Prefix,
     /// The lengths of what the call under way sends.
     lengths: ContextUse,
+    known_lengths: context_use::KnownLengths,
     /// The last cost on its way to the day's sum.
     charging: Option<JoinHandle<()>>,
 }
@@ -167,7 +168,8 @@ pub(crate) fn note_call(session: &Session, model: &str, prompt: &Prompt) {
     if let Some(reason) = account.prefix.begin_call(model, prompt) {
         tracing::info!(session = %session.id, reason, "the cached prefix ends");
     }
-    account.lengths = context_use::lengths(prompt, account.prefix.tools.length);
+    let AccountState { prefix, lengths, known_lengths, .. } = &mut *account;
+    *lengths = context_use::lengths(prompt, prefix.tools.length, known_lengths);
 }
 
 /// Records what a call of the conversation used.

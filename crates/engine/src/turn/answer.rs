@@ -251,17 +251,13 @@ impl<'a> AnswerReader<'a> {
         whole.push_str(&text);
         let length = whole.len();
         if !open.started && channel == Channel::ToolInput {
-            if length >= FLUSH_BYTES {
-                self.flush(true)?;
-            }
-            return Ok(());
+            return if length >= FLUSH_BYTES { self.flush(true) } else { Ok(()) };
         }
         if !open.started {
             open.started = true;
             open.committed = length;
             self.start_calls();
-            let open = &self.open[at];
-            let started = Fact::ItemStarted { item: open.item.clone() };
+            let started = Fact::ItemStarted { item: self.open[at].item.clone() };
             self.commit(vec![started]).await?;
         }
         let open = &self.open[at];

@@ -64,41 +64,47 @@ pub(crate) fn body(
             _ => None,
         }
     };
-    // A long history is written in parts: as values it is several times as large as its bytes.
-    let mut until = written.keys.len() + PART;
-    while written.keys.len() < end {
-        let done = written.keys.len();
-        let (to, cut) = match prompt.entries.get(..until) {
-            Some(part) => (until, end_of_kept(part)),
-            None => (prompt.entries.len(), end),
-        };
-        until += PART;
-        if cut <= done {
-            continue;
-        }
-        let newer = messages(done..to)?;
-        let count = newer.len().checked_sub(messages(cut..to)?.len())?;
-        write_messages(&newer[..count], &mut written.bytes)?;
-        written.keys.extend_from_slice(&history.keys[done..cut]);
-        until = cut + PART;
-    }
+    written.write_until(end, &prompt.entries, &history.keys, &messages)?;
     let rest = messages(end..prompt.entries.len())?;
     let frame = match written.frame.take().filter(|frame| frame.is_of(prompt)) {
         Some(frame) => frame,
         None => Frame::new(api, without_entries(prompt), encode)?,
     };
-    let mut bytes = Vec::with_capacity(frame.before.len() + written.bytes.len() + frame.after.len() + 4096);
-    bytes.extend_from_slice(&frame.before);
-    bytes.extend_from_slice(&written.bytes);
-    write_messages(&rest, &mut bytes)?;
-    // The comma after the last message.
-    if bytes.last() == Some(&b',') {
-        bytes.pop();
-    }
-    bytes.extend_from_slice(&frame.after);
+    let bytes = frame.around(&written.bytes, &rest);
     written.frame = Some(frame);
     *place = Some(written);
-    Some(bytes)
+    bytes
+}
+
+impl Written {
+    /// Writes the messages of the entries before `end`. A long history is written in parts: as values it is several times as
+    /// large as its bytes.
+    fn write_until(
+        &mut self,
+        end: usize,
+        entries: &[PromptEntry],
+        keys: &[u64],
+        messages: &impl Fn(Range<usize>) -> Option<Vec<Value>>,
+    ) -> Option<()> {
+        let mut until = self.keys.len() + PART;
+        while self.keys.len() < end {
+            let done = self.keys.len();
+            let (to, cut) = match entries.get(..until) {
+                Some(part) => (until, end_of_kept(part)),
+                None => (entries.len(), end),
+            };
+            until += PART;
+            if cut <= done {
+                continue;
+            }
+            let newer = messages(done..to)?;
+            let count = newer.len().checked_sub(messages(cut..to)?.len())?;
+            write_messages(newer.get(..count)?, &mut self.bytes)?;
+            self.keys.extend_from_slice(&keys[done..cut]);
+            until = cut + PART;
+        }
+        Some(())
+    }
 }
 
 fn write_messages(messages: &[Value], bytes: &mut Vec<u8>) -> Option<()> {
@@ -132,6 +138,20 @@ impl Frame {
         bytes.push(b'}');
         // Without a history there is no place to put one.
         (!after.is_empty()).then_some(Self { prompt, before, after })
+    }
+
+    /// The body with these messages: those that are written, then the others.
+    fn around(&self, written: &[u8], messages: &[Value]) -> Option<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(self.before.len() + written.len() + self.after.len() + 4096);
+        bytes.extend_from_slice(&self.before);
+        bytes.extend_from_slice(written);
+        write_messages(messages, &mut bytes)?;
+        // The comma after the last message.
+        if bytes.last() == Some(&b',') {
+            bytes.pop();
+        }
+        bytes.extend_from_slice(&self.after);
+        Some(bytes)
     }
 
     /// Whether the body of this prompt has the same frame.
