@@ -5,13 +5,15 @@
 //! copies of pages; while there is such a copy, or a tracer, no code is unmapped.
 
 /// Maps large blocks apart from the heap, so that they are returned when they are freed. By itself glibc raises this size
-/// when a large block is freed, and later ones stay in the heap: in a long chat each request left megabytes there. Call it
-/// before the first thread.
+/// when a large block is freed, and later ones stay in the heap: in a long chat each request left megabytes there. All
+/// threads share one heap: with a heap each, the prompts of a long chat grow all of them in turn. Call it before the first
+/// thread.
 pub fn map_large_blocks() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: `mallopt` only sets a parameter of the allocator, and no other thread allocates yet.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BLOCK);
+        libc::mallopt(libc::M_ARENA_MAX, 1);
     }
 }
 
