@@ -36,12 +36,6 @@ impl StoreFiles {
         self.directory.join("chats.sqlite")
     }
 
-    /// Whether nothing was ever stored.
-    pub(crate) fn is_new(&self) -> bool {
-        let database = self.database().symlink_metadata();
-        database.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-    }
-
     pub(crate) fn leases(&self) -> PathBuf {
         self.directory.join("leases")
     }

@@ -172,13 +172,7 @@ impl Store for Journal {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Recorded>, Failure>> {
         let session = session.clone();
-        Box::pin(async move {
-            // The first prompt of a new user does not wait until a store is made for nothing but this question.
-            if !self.reader.is_running() && self.files.is_new() {
-                return Ok(Vec::new());
-            }
-            self.query(move |connection| chat::read(connection, &session, after, limit)).await
-        })
+        Box::pin(self.query(move |connection| chat::read(connection, &session, after, limit)))
     }
 
     fn preview<'a>(

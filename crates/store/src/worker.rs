@@ -32,11 +32,6 @@ impl<Job: Send + 'static> Worker<Job> {
         Self { running: OnceLock::new() }
     }
 
-    /// Whether there was a request.
-    pub(crate) fn is_running(&self) -> bool {
-        self.running.get().is_some()
-    }
-
     /// Queues a job and waits for its reply. The first request starts the thread with `run`.
     pub(crate) async fn request<T>(
         &self,
