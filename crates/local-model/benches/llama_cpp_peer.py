@@ -7,7 +7,7 @@ import time
 
 import llama_cpp as L
 
-path, weights = sys.argv[1:]
+path, weights, flash, cache = sys.argv[1:]
 quiet = L.llama_log_callback(lambda level, text, data: None)
 L.llama_log_set(quiet, ctypes.c_void_p(0))
 L.llama_backend_init()
@@ -19,11 +19,13 @@ parameters = L.llama_context_default_params()
 parameters.n_ctx = 2048
 parameters.n_batch = 512
 parameters.n_threads = parameters.n_threads_batch = 1
+parameters.flash_attn_type = int(flash == "on")
+parameters.type_k = parameters.type_v = {"f16": L.GGML_TYPE_F16, "q8_0": L.GGML_TYPE_Q8_0}[cache]
 context = L.llama_init_from_model(model, parameters)
 print(time.perf_counter() - started)
 features = L.llama_print_system_info().decode()
 wanted = [name for name in ("AVX2", "AVX512_VNNI", "AMX_INT8", "NEON", "DOTPROD") if f" {name} = 1" in features]
-print(f"llama-cpp-python {L.__version__} built with {' '.join(wanted)}", flush=True)
+print(f"llama-cpp-python {L.__version__} ({' '.join(wanted)})", flush=True)
 
 
 def read(tokens):

@@ -1,10 +1,11 @@
 //! How fast the embedded model is, beside llama.cpp on the same file in the same run, one thread each.
 //!
-//!     cargo bench -p local-model
+//!     DRAGOMAN_PEER_PYTHON=PYTHON cargo bench -p dragoman-local-model --bench speed
 //!
-//! Both engines take turns, so that a busy machine slows both; the best of several rounds counts, in CPU time of the
-//! computing thread, which for one thread on a quiet machine is the time on the clock. For the peer, a Python that can
-//! `import llama_cpp` is needed (`DRAGOMAN_PEER_PYTHON` names another one than `python3`).
+//! All take turns, so that a busy machine slows all; the median of the turns counts, in CPU time of the computing
+//! thread, which for one thread on a quiet machine is the time on the clock. For the peer, a Python that can
+//! `import llama_cpp` is needed (`python3` unless the variable names another one); docs/benchmarks.md says how to
+//! build it. Each of `CONFIGURATIONS` that runs is a row, named by what it was built with and told to do.
 #![allow(clippy::disallowed_methods, clippy::print_stdout)] // A benchmark is a program of its own.
 
 use std::io::{BufRead, BufReader, Write};
@@ -17,63 +18,106 @@ use std::time::{Duration, Instant};
 use local_model::{DEFAULT, Engine, Limits, Message, Role, Sampling, Session};
 use rustix::time::{ClockId, clock_gettime};
 
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 9;
+const SHORT: usize = 16;
 const PROMPT: usize = 500;
 const DECODED: usize = 64;
 const TEXT: &str = "The history of the lighthouse begins long before electric light. Fires were lit on hills, and later \
     on towers of stone, so that ships could find the mouth of a harbor at night. ";
+/// Arguments of `llama_cpp_peer.py`: the layout of the weights, flash attention, and the type of its cache.
+const CONFIGURATIONS: [[&str; 3]; 5] = [
+    ["repack", "off", "f16"],
+    ["repack", "on", "f16"],
+    ["repack", "on", "q8_0"],
+    ["plain", "off", "f16"],
+    ["plain", "on", "f16"],
+];
 
 type Failed = Box<dyn std::error::Error>;
+
+/// CPU time of decoding from `SHORT` tokens on, of a prompt, and of decoding after it.
+type Turn = [Duration; 3];
 
 fn main() -> Result<(), Failed> {
     let path = model()?;
     let mut ours = Ours::load(&path)?;
-    let mut peer = Peer::start(&path);
-    let mut best = [[Duration::MAX; 2]; 2];
+    let mut peers: Vec<Peer> =
+        CONFIGURATIONS.iter().filter_map(|arguments| Peer::start(&path, arguments)).collect();
+    let mut turns = vec![Vec::new(); peers.len() + 1];
+    let mut reading = Vec::new();
     for round in 0..ROUNDS {
-        // Who goes first changes, so that neither always finds the caches the other left.
-        for turn in [round % 2, 1 - round % 2] {
-            let times = match (turn, &mut peer) {
-                (0, _) => Some(ours.round()?),
-                (_, Ok(peer)) => Some(peer.round(&ours.tokens)?),
-                (_, Err(_)) => None,
-            };
-            for (best, time) in best[turn].iter_mut().zip(times.into_iter().flatten()) {
-                *best = time.min(*best);
-            }
+        reading.push(read_weights(&path)?);
+        // The first one changes, so that nobody always finds the caches the same other one left.
+        for place in 0..=peers.len() {
+            let turn = (place + round) % turns.len();
+            turns[turn].push(match turn.checked_sub(1) {
+                None => ours.round()?,
+                Some(peer) => peers[peer].round(&ours.tokens)?,
+            });
         }
     }
-    let peer_load = peer.as_ref().ok().map(|peer| peer.load);
-    let rate = |count: usize, time: Duration| count as f64 / time.as_secs_f64();
     println!("kernels: {}; file: {}", ours.kernels(), path.display());
-    row("load (ms)", ours.load.as_secs_f64() * 1e3, peer_load.map(|load| load.as_secs_f64() * 1e3));
-    let theirs = |count, index: usize| peer.is_ok().then(|| rate(count, best[1][index]));
-    row("prompt of 500 (tokens/s)", rate(PROMPT, best[0][0]), theirs(PROMPT, 0));
-    row("decoding (tokens/s)", rate(DECODED, best[0][1]), theirs(DECODED, 1));
-    println!("{:28} {:>10.1}", "first token, chat (ms)", ours.first_token()?.as_secs_f64() * 1e3);
-    let memory = anonymous_memory()?;
-    println!("{:28} {:>10.1}", "memory beyond the file (MB)", memory);
-    let [alone, together] = on_the_clock(&ours)?;
-    println!(
-        "{:28} {alone:>10.1}   2 threads {together:>10.1}   ratio {:.2}",
-        "decoding by the clock",
-        together / alone
-    );
-    println!("targets: decoding and prompt at least as fast, load at most 50 ms, memory at most 40 MB");
-    match &peer {
-        Ok(peer) => println!("peer: {}", peer.about),
-        Err(error) => println!("no peer ({error}): python3 -m pip install llama-cpp-python"),
+    println!("{:54} {:>9} {:>9} {:>9} {:>9}", "tokens/s", "from 16", "from 500", "prompt", "load (ms)");
+    let rates = speeds(&turns[0]);
+    print_row("Dragoman", rates, ours.load, rates);
+    for (peer, turns) in peers.iter().zip(&turns[1..]) {
+        print_row(&peer.about, speeds(turns), peer.load, rates);
     }
+    if peers.is_empty() {
+        println!("no peer: docs/benchmarks.md says how to build llama-cpp-python for DRAGOMAN_PEER_PYTHON");
+    }
+    let bytes = std::fs::metadata(&path)?.len() as f64;
+    let gigabytes = |time: Duration| bytes / time.as_secs_f64() / 1e9;
+    println!("{:54} {:>9.1} GB/s", "weights read while decoding from 16", rates[0] * bytes / 1e9);
+    println!(
+        "{:54} {:>9.1} GB/s",
+        "the file read by one thread that only adds",
+        gigabytes(median(&mut reading))
+    );
+    println!("{:54} {:>9.1} ms", "first token, chat", ours.first_token()?.as_secs_f64() * 1e3);
+    println!("{:54} {:>9.1} MB", "memory beyond the file", anonymous_memory()?);
+    let [alone, together] = on_the_clock(&ours)?;
+    println!("{:54} {alone:>9.1} {together:>9.1}", "decoding by the clock, 1 and 2 threads (tokens/s)");
     Ok(())
 }
 
-fn row(name: &str, ours: f64, theirs: Option<f64>) {
-    match theirs {
-        Some(theirs) => {
-            println!("{name:28} {ours:>10.1}   llama.cpp {theirs:>10.1}   ratio {:.2}", ours / theirs)
-        }
-        None => println!("{name:28} {ours:>10.1}"),
+fn print_row(name: &str, rates: [f64; 3], load: Duration, ours: [f64; 3]) {
+    print!("{name:54}");
+    for (rate, ours) in rates.iter().zip(ours) {
+        print!(" {rate:>9.1} (ours / it: {:.2})", ours / rate);
     }
+    println!(" {:>9.1}", load.as_secs_f64() * 1e3);
+}
+
+/// Medians, as tokens per second.
+fn speeds(turns: &[Turn]) -> [f64; 3] {
+    let counts = [DECODED, PROMPT, DECODED];
+    let speed = |index: usize| {
+        let mut times: Vec<Duration> = turns.iter().map(|turn| turn[index]).collect();
+        counts[index] as f64 / median(&mut times).as_secs_f64()
+    };
+    [speed(0), speed(2), speed(1)]
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// CPU time of reading every byte of the mapped file once: no engine can decode a token faster.
+fn read_weights(path: &Path) -> Result<Duration, Failed> {
+    let file = std::fs::File::open(path)?;
+    // SAFETY: read only, and nobody writes into a model.
+    let map = unsafe { memmap2::Mmap::map(&file)? };
+    let sum = |map: &[u8]| {
+        let words = map.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
+        std::hint::black_box(words.fold(0, u64::wrapping_add));
+    };
+    // The first time maps the pages.
+    sum(&map);
+    let started = cpu_time();
+    sum(&map);
+    Ok(cpu_time() - started)
 }
 
 fn model() -> Result<PathBuf, Failed> {
@@ -140,15 +184,21 @@ impl Ours {
         self.session.kernels()
     }
 
+    fn round(&mut self) -> Result<Turn, Failed> {
+        let short = self.tokens[..SHORT].to_vec();
+        let [_, from_short] = self.decode_after(short)?;
+        let [prompt, from_long] = self.decode_after(self.tokens.clone())?;
+        Ok([from_short, prompt, from_long])
+    }
+
     /// The time of the prompt, then of decoding.
-    fn round(&mut self) -> Result<[Duration; 2], Failed> {
+    fn decode_after(&mut self, mut tokens: Vec<u32>) -> Result<[Duration; 2], Failed> {
         let stop = AtomicBool::new(false);
         // Another beginning, so that nothing is remembered.
         self.session.logits(&[0], &stop)?;
         let started = cpu_time();
-        self.session.logits(&self.tokens, &stop)?;
+        self.session.logits(&tokens, &stop)?;
         let prompt = cpu_time() - started;
-        let mut tokens = self.tokens.clone();
         let started = cpu_time();
         for token in 0..DECODED {
             tokens.push(1000 + token as u32);
@@ -182,23 +232,26 @@ struct Peer {
 }
 
 impl Peer {
-    /// With llama.cpp's repacked weights where they work, else without: its AMX kernels crash on some machines.
-    fn start(path: &Path) -> Result<Peer, Failed> {
-        let mut first = Peer::spawn(path, "repack")?;
-        match first.round(&[0; 64]) {
-            Ok(_) => Ok(first),
-            Err(_) => Peer::spawn(path, "plain"),
+    /// `None` where there is no llama.cpp, or one that crashes: its AMX kernels do in some builds.
+    fn start(path: &Path, arguments: &[&str]) -> Option<Peer> {
+        let mut peer = Peer::spawn(path, arguments).ok()?;
+        match peer.round(&[0; PROMPT]) {
+            Ok(_) => Some(peer),
+            Err(error) => {
+                println!("{} does not run: {error}", peer.about);
+                None
+            }
         }
     }
 
-    fn spawn(path: &Path, weights: &str) -> Result<Peer, Failed> {
+    fn spawn(path: &Path, arguments: &[&str]) -> Result<Peer, Failed> {
         let python = std::env::var_os("DRAGOMAN_PEER_PYTHON").unwrap_or_else(|| "python3".into());
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/llama_cpp_peer.py");
         let mut command = Command::new(python);
         command
             .arg(script)
             .arg(path)
-            .arg(weights)
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
@@ -207,11 +260,18 @@ impl Peer {
         let output = BufReader::new(child.stdout.take().ok_or("no output")?);
         let mut peer = Peer { child, input, output, load: Duration::ZERO, about: String::new() };
         peer.load = Duration::from_secs_f64(peer.line().map_err(|_| "it has no llama_cpp")?.parse()?);
-        peer.about = format!("{}, {weights} weights", peer.line()?);
+        let [weights, flash, cache] = arguments else { return Err("three arguments".into()) };
+        peer.about = format!("{}: {weights} weights, flash attention {flash}, {cache} cache", peer.line()?);
         Ok(peer)
     }
 
-    fn round(&mut self, tokens: &[u32]) -> Result<[Duration; 2], Failed> {
+    fn round(&mut self, tokens: &[u32]) -> Result<Turn, Failed> {
+        let [_, from_short] = self.decode_after(&tokens[..SHORT])?;
+        let [prompt, from_long] = self.decode_after(tokens)?;
+        Ok([from_short, prompt, from_long])
+    }
+
+    fn decode_after(&mut self, tokens: &[u32]) -> Result<[Duration; 2], Failed> {
         let words: Vec<String> = tokens.iter().map(u32::to_string).collect();
         writeln!(self.input, "{DECODED} {}", words.join(" "))?;
         let line = self.line()?;

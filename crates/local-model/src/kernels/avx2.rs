@@ -134,10 +134,6 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
             _mm_storel_epi64(to.cast(), _mm_packs_epi16(words, words));
         }
     }
-    #[inline(always)]
-    unsafe fn load_bytes(from: *const i8) -> __m256 {
-        unsafe { _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(from.cast()))) }
-    }
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> __m256 {

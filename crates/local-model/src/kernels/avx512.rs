@@ -110,10 +110,6 @@ impl Lanes for Avx512 {
     unsafe fn store_bytes(to: *mut i8, value: __m512i) {
         unsafe { _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(value)) }
     }
-    #[inline(always)]
-    unsafe fn load_bytes(from: *const i8) -> __m512 {
-        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(from.cast()))) }
-    }
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> __m512 {

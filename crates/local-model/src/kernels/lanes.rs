@@ -50,8 +50,6 @@ pub(crate) trait Lanes: Copy {
     unsafe fn sum_words(value: Self::Int) -> i32;
     /// Stores the low byte of each lane.
     unsafe fn store_bytes(to: *mut i8, value: Self::Int);
-    /// `COUNT` signed bytes as floats.
-    unsafe fn load_bytes(from: *const i8) -> Self::Float;
 
     unsafe fn load(from: *const f32) -> Self::Float;
     unsafe fn store(to: *mut f32, value: Self::Float);

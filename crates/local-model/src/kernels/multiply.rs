@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::activations::{Activations, GROUP, blocks};
 use super::lanes::Lanes;
-use super::panel::{Panel, Target, group, unpack};
+use super::panel::{Panel, Sink, Target, group, unpack, unpack_block};
 use crate::format::Format;
 
 /// A matrix and the tokens it is multiplied with.
@@ -16,6 +16,8 @@ pub(crate) struct Product<'a> {
     pub columns: usize,
     /// `rows` rows of whole blocks.
     pub weights: &'a [u8],
+    /// The weights that are wanted after these.
+    pub next: &'a [u8],
     pub activations: &'a Activations,
     /// The same tokens as floats, for weights that are floats.
     pub plain: &'a [f32],
@@ -26,6 +28,22 @@ pub(crate) struct Product<'a> {
 
 // SAFETY: `out` is only written through, each row of results by the one thread that holds its panel.
 unsafe impl Sync for Product<'_> {}
+
+/// Bytes beyond the next panel that are asked for while one is computed: its rows are read side by side, so the last of
+/// its rows is needed as early as the first.
+const AHEAD: usize = 8192;
+
+impl Product<'_> {
+    /// The place `distance` bytes after `rows`, counted on in the next weights where these end. It is only for hints.
+    #[inline(always)]
+    fn ahead(&self, rows: *const u8, distance: usize) -> *const u8 {
+        let left = (self.weights.as_ptr_range().end as usize).saturating_sub(rows as usize);
+        match distance.checked_sub(left) {
+            None => rows.wrapping_add(distance),
+            Some(beyond) => self.next.as_ptr().wrapping_add(beyond),
+        }
+    }
+}
 
 /// Computes the rows of some panels; a panel is `S::COUNT` rows, the last one may be short.
 ///
@@ -52,6 +70,11 @@ pub(crate) unsafe fn multiply<S: Lanes>(
             let start = (product.rows - S::COUNT).min(first);
             let stride = product.format.row_bytes(product.columns);
             let rows = product.weights.as_ptr().add(start * stride);
+            if product.activations.tokens == 1 && product.format.block() == 32 {
+                let keep = Keep { first, kept: S::COUNT - count };
+                one_token::<S>(product, rows, stride, keep);
+                continue;
+            }
             panel.reserve(S::COUNT, product.columns);
             let target = Target {
                 quants: panel.quants.as_mut_ptr(),
@@ -60,7 +83,8 @@ pub(crate) unsafe fn multiply<S: Lanes>(
             };
             unpack::<S>(product.format, rows, stride, product.columns, target);
             for (token, width) in blocks(product.activations.tokens, widths) {
-                let block = Block { target, token, first, kept: S::COUNT - count };
+                let keep = Keep { first, kept: S::COUNT - count };
+                let block = Block { target, token, keep };
                 match (group(product.format), product.format == Format::Q8_0) {
                     (16, _) => block.run::<S, 4, false>(product, width),
                     (_, true) => block.run::<S, 8, true>(product, width),
@@ -71,14 +95,114 @@ pub(crate) unsafe fn multiply<S: Lanes>(
     }
 }
 
+/// Blocks of one group, unpacked into registers and met with one token there: nothing is written down.
+///
+/// # Safety
+/// As for `multiply`, and `rows` are those of a panel.
+#[inline(always)]
+unsafe fn one_token<S: Lanes>(product: &Product, rows: *const u8, stride: usize, keep: Keep) {
+    // SAFETY: as the caller vouches. The format is a constant in each arm, so each has a loop of its own.
+    unsafe {
+        let total = match product.format {
+            Format::Q4_0 => dot_rows::<S, false>(Format::Q4_0, product, rows, stride),
+            Format::Q4_1 => dot_rows::<S, false>(Format::Q4_1, product, rows, stride),
+            Format::Q5_0 => dot_rows::<S, false>(Format::Q5_0, product, rows, stride),
+            Format::Q5_1 => dot_rows::<S, false>(Format::Q5_1, product, rows, stride),
+            Format::Q8_0 => dot_rows::<S, true>(Format::Q8_0, product, rows, stride),
+            // Others have blocks of several groups or of floats.
+            _ => return,
+        };
+        keep.store::<S>(product.out, total);
+    }
+}
+
+#[inline(always)]
+unsafe fn dot_rows<S: Lanes, const WIDE: bool>(
+    format: Format,
+    product: &Product,
+    rows: *const u8,
+    stride: usize,
+) -> S::Float {
+    let used = S::COUNT * format.block_bytes();
+    let ahead = product.ahead(rows, S::COUNT * stride + AHEAD);
+    let activations = product.activations;
+    // SAFETY: as for `one_token`; a block is a group, and there are as many as `columns` has.
+    unsafe {
+        let mut total = S::splat(0.0);
+        for block in 0..product.columns / GROUP {
+            let mut line = 0;
+            while line < used {
+                S::prefetch(ahead.wrapping_add(block * used + line));
+                line += 64;
+            }
+            let mut dot = Dot::<S, WIDE> {
+                x: activations.quants.as_ptr().add(block * GROUP / 4),
+                sum: S::splat_word(0),
+                scale: S::splat(0.0),
+                offset: S::splat(0.0),
+            };
+            unpack_block::<S, Dot<S, WIDE>>(format, rows.add(block * format.block_bytes()), stride, &mut dot);
+            let x_scale = S::splat(*activations.scales.as_ptr().add(block));
+            let x_sum = S::splat(*activations.sums.as_ptr().add(block));
+            let sum = S::multiply(S::to_float(dot.sum), x_scale);
+            total = S::fused(sum, dot.scale, S::fused(dot.offset, x_sum, total));
+        }
+        total
+    }
+}
+
+/// Multiplies the words of a block with those of one token as they are unpacked.
+struct Dot<S: Lanes, const WIDE: bool> {
+    x: *const u32,
+    sum: S::Int,
+    scale: S::Float,
+    offset: S::Float,
+}
+
+impl<S: Lanes, const WIDE: bool> Sink<S> for Dot<S, WIDE> {
+    #[inline(always)]
+    unsafe fn put(&mut self, word: usize, value: S::Int) {
+        // SAFETY: a block has eight words, and so has the token at `x`.
+        unsafe { self.sum = S::dot::<WIDE>(self.sum, value, self.x.add(word)) }
+    }
+
+    #[inline(always)]
+    unsafe fn weigh(&mut self, _: usize, scale: S::Float, offset: S::Float) {
+        (self.scale, self.offset) = (scale, offset);
+    }
+}
+
+/// Where the results of a panel belong.
+#[derive(Clone, Copy)]
+struct Keep {
+    first: usize,
+    /// Lanes of a short panel whose rows another panel has computed.
+    kept: usize,
+}
+
+impl Keep {
+    /// Writes the results of one token, whose row begins at `out`.
+    #[inline(always)]
+    unsafe fn store<S: Lanes>(self, out: *mut f32, total: S::Float) {
+        // SAFETY: a whole panel has `COUNT` results; a short one writes only those of its own rows.
+        unsafe {
+            let out = out.add(self.first);
+            if self.kept == 0 {
+                return S::store(out, total);
+            }
+            let mut lanes = [0f32; 16];
+            S::store(lanes.as_mut_ptr(), total);
+            std::ptr::copy_nonoverlapping(lanes.as_ptr().add(self.kept), out, S::COUNT - self.kept);
+        }
+    }
+}
+
 /// An unpacked panel against one block of tokens.
 #[derive(Clone, Copy)]
 struct Block {
     target: Target,
     token: usize,
-    first: usize,
-    /// Lanes of a short panel whose rows another panel has computed.
-    kept: usize,
+    keep: Keep,
 }
 
 impl Block {
@@ -128,22 +252,9 @@ impl Block {
                 }
             }
             for (token, &total) in totals.iter().enumerate() {
-                let out = product.out.add((self.token + token) * product.out_stride + self.first);
-                self.keep::<S>(out, total);
+                let out = product.out.add((self.token + token) * product.out_stride);
+                self.keep.store::<S>(out, total);
             }
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn keep<S: Lanes>(self, out: *mut f32, total: S::Float) {
-        // SAFETY: a whole panel has `COUNT` results; a short one writes only those of its own rows.
-        unsafe {
-            if self.kept == 0 {
-                return S::store(out, total);
-            }
-            let mut lanes = [0f32; 16];
-            S::store(lanes.as_mut_ptr(), total);
-            std::ptr::copy_nonoverlapping(lanes.as_ptr().add(self.kept), out, S::COUNT - self.kept);
         }
     }
 }

@@ -141,13 +141,6 @@ impl<const DOT: bool> Lanes for Neon<DOT> {
             to.cast::<u32>().write_unaligned(vget_lane_u32::<0>(vreinterpret_u32_u8(bytes)));
         }
     }
-    #[inline(always)]
-    unsafe fn load_bytes(from: *const i8) -> float32x4_t {
-        unsafe {
-            let bytes = vreinterpret_s8_u32(vdup_n_u32(from.cast::<u32>().read_unaligned()));
-            vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(bytes))))
-        }
-    }
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> float32x4_t {

@@ -24,6 +24,14 @@ impl Panel {
     }
 }
 
+/// The receiver of unpacked blocks: words and groups are counted from the beginning of a block.
+pub(crate) trait Sink<S: Lanes> {
+    /// Takes four bytes of each row.
+    unsafe fn put(&mut self, word: usize, value: S::Int);
+    /// Takes the scale and the offset of a group of each row. It comes before the words of the group.
+    unsafe fn weigh(&mut self, group: usize, scale: S::Float, offset: S::Float);
+}
+
 /// Where `unpack` writes: the three arrays of a panel with room for its columns.
 #[derive(Clone, Copy)]
 pub(crate) struct Target {
@@ -56,19 +64,35 @@ pub(crate) unsafe fn unpack<S: Lanes>(
                 line += 64;
             }
             let from = rows.add(block * format.block_bytes());
-            let to = target.at::<S>(format, block);
-            match format {
-                Format::Q4_1 => unpack_q4_1::<S>(from, stride, to),
-                Format::Q8_0 => unpack_q8_0::<S>(from, stride, to),
-                Format::Q4_0 => unpack_q4_0::<S>(from, stride, to),
-                Format::Q5_0 => unpack_q5::<S, false>(from, stride, to),
-                Format::Q5_1 => unpack_q5::<S, true>(from, stride, to),
-                Format::Q4K => unpack_k::<S, false>(from, stride, to),
-                Format::Q5K => unpack_k::<S, true>(from, stride, to),
-                Format::Q6K => unpack_q6k::<S>(from, stride, to),
-                // Floats are multiplied as they are, in `rows.rs`.
-                Format::F32 | Format::F16 | Format::Bf16 => {}
-            }
+            unpack_block::<S, Target>(format, from, stride, &mut target.at::<S>(format, block));
+        }
+    }
+}
+
+/// Unpacks one block of each of `S::COUNT` rows.
+///
+/// # Safety
+/// The block is readable in each row, `stride` bytes apart, and `to` has room for it.
+#[inline(always)]
+pub(crate) unsafe fn unpack_block<S: Lanes, K: Sink<S>>(
+    format: Format,
+    from: *const u8,
+    stride: usize,
+    to: &mut K,
+) {
+    // SAFETY: as the caller vouches.
+    unsafe {
+        match format {
+            Format::Q4_1 => unpack_q4_1::<S, K>(from, stride, to),
+            Format::Q8_0 => unpack_q8_0::<S, K>(from, stride, to),
+            Format::Q4_0 => unpack_q4_0::<S, K>(from, stride, to),
+            Format::Q5_0 => unpack_q5::<S, K, false>(from, stride, to),
+            Format::Q5_1 => unpack_q5::<S, K, true>(from, stride, to),
+            Format::Q4K => unpack_k::<S, K, false>(from, stride, to),
+            Format::Q5K => unpack_k::<S, K, true>(from, stride, to),
+            Format::Q6K => unpack_q6k::<S, K>(from, stride, to),
+            // Floats are multiplied as they are, in `multiply.rs`.
+            Format::F32 | Format::F16 | Format::Bf16 => {}
         }
     }
 }
@@ -92,15 +116,17 @@ impl Target {
             }
         }
     }
+}
 
+impl<S: Lanes> Sink<S> for Target {
     #[inline(always)]
-    unsafe fn put<S: Lanes>(self, word: usize, value: S::Int) {
+    unsafe fn put(&mut self, word: usize, value: S::Int) {
         // SAFETY: as in `at`.
         unsafe { S::store_words(self.quants.add(word * S::COUNT), value) }
     }
 
     #[inline(always)]
-    unsafe fn weigh<S: Lanes>(self, group: usize, scale: S::Float, offset: S::Float) {
+    unsafe fn weigh(&mut self, group: usize, scale: S::Float, offset: S::Float) {
         // SAFETY: as in `at`.
         unsafe {
             S::store(self.scales.add(group * S::COUNT), scale);
@@ -121,44 +147,44 @@ unsafe fn high<S: Lanes>(value: S::Int) -> S::Int {
 
 /// Sixteen bytes of nibbles: low ones are words 0 to 3, high ones words 4 to 7.
 #[inline(always)]
-unsafe fn nibbles<S: Lanes>(from: *const u8, stride: usize, to: Target) {
+unsafe fn nibbles<S: Lanes, K: Sink<S>>(from: *const u8, stride: usize, to: &mut K) {
     unsafe {
         let bytes = S::rows16(from, stride);
         for (word, &bytes) in bytes.iter().enumerate() {
-            to.put::<S>(word, low::<S>(bytes));
-            to.put::<S>(word + 4, high::<S>(bytes));
+            to.put(word, low::<S>(bytes));
+            to.put(word + 4, high::<S>(bytes));
         }
     }
 }
 
 #[inline(always)]
-unsafe fn unpack_q4_1<S: Lanes>(from: *const u8, stride: usize, to: Target) {
+unsafe fn unpack_q4_1<S: Lanes, K: Sink<S>>(from: *const u8, stride: usize, to: &mut K) {
     unsafe {
         let pair = S::words(from, stride);
-        to.weigh::<S>(0, S::half_to_float(pair), S::half_to_float(S::shift_right::<16>(pair)));
-        nibbles::<S>(from.add(4), stride, to);
+        to.weigh(0, S::half_to_float(pair), S::half_to_float(S::shift_right::<16>(pair)));
+        nibbles::<S, K>(from.add(4), stride, to);
     }
 }
 
 #[inline(always)]
-unsafe fn unpack_q4_0<S: Lanes>(from: *const u8, stride: usize, to: Target) {
+unsafe fn unpack_q4_0<S: Lanes, K: Sink<S>>(from: *const u8, stride: usize, to: &mut K) {
     unsafe {
         let scale = S::half_to_float(S::words(from, stride));
-        to.weigh::<S>(0, scale, S::multiply(scale, S::splat(-8.0)));
-        nibbles::<S>(from.add(2), stride, to);
+        to.weigh(0, scale, S::multiply(scale, S::splat(-8.0)));
+        nibbles::<S, K>(from.add(2), stride, to);
     }
 }
 
 #[inline(always)]
-unsafe fn unpack_q8_0<S: Lanes>(from: *const u8, stride: usize, to: Target) {
+unsafe fn unpack_q8_0<S: Lanes, K: Sink<S>>(from: *const u8, stride: usize, to: &mut K) {
     unsafe {
         let scale = S::half_to_float(S::words(from, stride));
         let (flip, shift) = if S::SIGNED_BYTES { (0, 0.0) } else { (0x8080_8080, -128.0) };
-        to.weigh::<S>(0, scale, S::multiply(scale, S::splat(shift)));
+        to.weigh(0, scale, S::multiply(scale, S::splat(shift)));
         for half in 0..2 {
             let bytes = S::rows16(from.add(2 + half * 16), stride);
             for (word, &bytes) in bytes.iter().enumerate() {
-                to.put::<S>(half * 4 + word, S::xor(bytes, S::splat_word(flip)));
+                to.put(half * 4 + word, S::xor(bytes, S::splat_word(flip)));
             }
         }
     }
@@ -166,7 +192,7 @@ unsafe fn unpack_q8_0<S: Lanes>(from: *const u8, stride: usize, to: Target) {
 
 /// Q5_1 when `OFFSET`, else Q5_0.
 #[inline(always)]
-unsafe fn unpack_q5<S: Lanes, const OFFSET: bool>(from: *const u8, stride: usize, to: Target) {
+unsafe fn unpack_q5<S: Lanes, K: Sink<S>, const OFFSET: bool>(from: *const u8, stride: usize, to: &mut K) {
     unsafe {
         let pair = S::words(from, stride);
         let scale = S::half_to_float(pair);
@@ -175,13 +201,13 @@ unsafe fn unpack_q5<S: Lanes, const OFFSET: bool>(from: *const u8, stride: usize
         } else {
             S::multiply(scale, S::splat(-16.0))
         };
-        to.weigh::<S>(0, scale, offset);
+        to.weigh(0, scale, offset);
         let bits = from.add(if OFFSET { 4 } else { 2 });
         let mut fifth = S::words(bits, stride);
         let bytes = S::rows16(bits.add(4), stride);
         for word in 0..8 {
             let nibble = if word < 4 { low::<S>(bytes[word]) } else { high::<S>(bytes[word - 4]) };
-            to.put::<S>(word, S::or(nibble, spread::<S>(fifth)));
+            to.put(word, S::or(nibble, spread::<S>(fifth)));
             fifth = S::shift_right::<4>(fifth);
         }
     }
@@ -198,7 +224,7 @@ unsafe fn spread<S: Lanes>(bits: S::Int) -> S::Int {
 
 /// Q5_K when `FIFTH`, else Q4_K.
 #[inline(always)]
-unsafe fn unpack_k<S: Lanes, const FIFTH: bool>(from: *const u8, stride: usize, to: Target) {
+unsafe fn unpack_k<S: Lanes, K: Sink<S>, const FIFTH: bool>(from: *const u8, stride: usize, to: &mut K) {
     unsafe {
         let pair = S::words(from, stride);
         let scale = S::half_to_float(pair);
@@ -214,7 +240,7 @@ unsafe fn unpack_k<S: Lanes, const FIFTH: bool>(from: *const u8, stride: usize, 
         }
         for group in 0..8 {
             let group_scale = S::multiply(scale, S::load(factors[group].as_ptr()));
-            to.weigh::<S>(group, group_scale, S::multiply(minimum, S::load(factors[group + 8].as_ptr())));
+            to.weigh(group, group_scale, S::multiply(minimum, S::load(factors[group + 8].as_ptr())));
         }
         let quants = from.add(if FIFTH { 48 } else { 16 });
         for half in 0..2 {
@@ -231,8 +257,8 @@ unsafe fn unpack_k<S: Lanes, const FIFTH: bool>(from: *const u8, stride: usize, 
                         fifths[word] = S::shift_right::<2>(fifths[word]);
                     }
                     let place = two_groups * 16 + half * 4 + word;
-                    to.put::<S>(place, first);
-                    to.put::<S>(place + 8, second);
+                    to.put(place, first);
+                    to.put(place + 8, second);
                 }
             }
         }
@@ -240,7 +266,7 @@ unsafe fn unpack_k<S: Lanes, const FIFTH: bool>(from: *const u8, stride: usize, 
 }
 
 #[inline(always)]
-unsafe fn unpack_q6k<S: Lanes>(from: *const u8, stride: usize, to: Target) {
+unsafe fn unpack_q6k<S: Lanes, K: Sink<S>>(from: *const u8, stride: usize, to: &mut K) {
     unsafe {
         // The scale is the last two bytes of the block: they are read with the two before them.
         let scale = S::half_to_float(S::shift_right::<16>(S::words(from.add(206), stride)));
@@ -253,7 +279,7 @@ unsafe fn unpack_q6k<S: Lanes>(from: *const u8, stride: usize, to: Target) {
         }
         for (group, factor) in factors.iter().enumerate() {
             let group_scale = S::multiply(scale, S::load(factor.as_ptr()));
-            to.weigh::<S>(group, group_scale, S::multiply(group_scale, S::splat(-32.0)));
+            to.weigh(group, group_scale, S::multiply(group_scale, S::splat(-32.0)));
         }
         for part in 0..2 {
             for half in 0..2 {
@@ -263,10 +289,10 @@ unsafe fn unpack_q6k<S: Lanes>(from: *const u8, stride: usize, to: Target) {
                 for word in 0..4 {
                     let top = tops[word];
                     let place = part * 32 + half * 4 + word;
-                    to.put::<S>(place, S::or(low::<S>(near[word]), bits::<S>(S::shift_left::<4>(top))));
-                    to.put::<S>(place + 8, S::or(low::<S>(far[word]), bits::<S>(S::shift_left::<2>(top))));
-                    to.put::<S>(place + 16, S::or(high::<S>(near[word]), bits::<S>(top)));
-                    to.put::<S>(place + 24, S::or(high::<S>(far[word]), bits::<S>(S::shift_right::<2>(top))));
+                    to.put(place, S::or(low::<S>(near[word]), bits::<S>(S::shift_left::<4>(top))));
+                    to.put(place + 8, S::or(low::<S>(far[word]), bits::<S>(S::shift_left::<2>(top))));
+                    to.put(place + 16, S::or(high::<S>(near[word]), bits::<S>(top)));
+                    to.put(place + 24, S::or(high::<S>(far[word]), bits::<S>(S::shift_right::<2>(top))));
                 }
             }
         }

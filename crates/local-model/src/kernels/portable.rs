@@ -128,12 +128,6 @@ impl Lanes for Portable {
         // SAFETY: the caller vouches for the lanes.
         unsafe { to.cast::<[i8; COUNT]>().write_unaligned(bytes) }
     }
-    #[inline(always)]
-    unsafe fn load_bytes(from: *const i8) -> [f32; COUNT] {
-        // SAFETY: the caller vouches for the lanes.
-        let bytes = unsafe { from.cast::<[i8; COUNT]>().read_unaligned() };
-        each!(|lane| f32::from(bytes[lane]))
-    }
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> [f32; COUNT] {

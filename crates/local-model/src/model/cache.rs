@@ -3,7 +3,7 @@
 //! Invariant: a page is whole or absent; what lies beyond the tokens in use is finite, if stale.
 
 use super::Shape;
-use crate::kernels::attention::{KEY_BLOCK, PAGE, PageView};
+use crate::kernels::attention::{PAGE, PageView, key_place, value_place};
 
 /// The memory of one conversation.
 pub(crate) struct Cache {
@@ -54,18 +54,17 @@ impl Cache {
         for head in 0..self.key_heads {
             let vector = (layer * self.key_heads + head) * 2;
             let (from, to) = (&keys[head * size..][..size], &mut page.bytes[vector * PAGE * size..]);
-            let block = place / KEY_BLOCK * KEY_BLOCK * size + place % KEY_BLOCK;
             let (scale, inverse) = scale(from);
             page.scales[vector * PAGE + place] = scale;
             for (dimension, &value) in from.iter().enumerate() {
-                to[block + dimension * KEY_BLOCK] = round(value * inverse);
+                to[key_place(place, dimension, size)] = round(value * inverse);
             }
             let vector = vector + 1;
             let (from, to) = (&values[head * size..][..size], &mut page.bytes[vector * PAGE * size..]);
             let (scale, inverse) = self::scale(from);
             page.scales[vector * PAGE + place] = scale;
-            for (to, &value) in to[place * size..].iter_mut().zip(from) {
-                *to = round(value * inverse);
+            for (dimension, &value) in from.iter().enumerate() {
+                to[value_place(place, dimension, size)] = round(value * inverse);
             }
         }
     }

@@ -87,7 +87,8 @@ impl Pass {
                 return Err(Stopped);
             }
             self.attention(model, layer, cache, index, first, count);
-            self.feed_forward(model, layer, count);
+            let next = model.layers.get(index + 1).map_or(&model.output, |layer| &layer.query);
+            self.feed_forward(model, layer, count, next);
         }
         if wanted {
             self.output(model, count);
@@ -126,7 +127,8 @@ impl Pass {
             (&layer.key, &mut self.keys),
             (&layer.value, &mut self.values),
         ];
-        multiply(self.kernels, &mut self.pool, model, &self.normal, &mut self.activations, into);
+        let next = &layer.attention_output;
+        multiply(self.kernels, &mut self.pool, model, &self.normal, &mut self.activations, into, next);
         add_bias(&mut self.queries, &layer.query_bias);
         add_bias(&mut self.keys, &layer.key_bias);
         add_bias(&mut self.values, &layer.value_bias);
@@ -142,7 +144,8 @@ impl Pass {
         }
         self.attend(model, cache, index, first, count);
         let into = [(&layer.attention_output, &mut self.added)];
-        multiply(self.kernels, &mut self.pool, model, &self.mixed, &mut self.activations, into);
+        let next = &layer.gate;
+        multiply(self.kernels, &mut self.pool, model, &self.mixed, &mut self.activations, into, next);
         self.kernels.accumulate(&mut self.state, &self.added);
     }
 
@@ -177,15 +180,15 @@ impl Pass {
         });
     }
 
-    fn feed_forward(&mut self, model: &Model, layer: &Layer, count: usize) {
+    fn feed_forward(&mut self, model: &Model, layer: &Layer, count: usize, next: &Matrix) {
         let kernels = self.kernels;
         self.normalize(model, &layer.feed_forward_norm);
         let into = [(&layer.gate, &mut self.gates), (&layer.up, &mut self.ups)];
-        multiply(kernels, &mut self.pool, model, &self.normal, &mut self.activations, into);
+        multiply(kernels, &mut self.pool, model, &self.normal, &mut self.activations, into, &layer.down);
         let width = model.shape.feed_forward;
         kernels.gate(&mut self.gates[..count * width], &self.ups[..count * width]);
         let into = [(&layer.down, &mut self.added)];
-        multiply(kernels, &mut self.pool, model, &self.gates, &mut self.activations, into);
+        multiply(kernels, &mut self.pool, model, &self.gates, &mut self.activations, into, next);
         kernels.accumulate(&mut self.state, &self.added);
     }
 
@@ -196,7 +199,9 @@ impl Pass {
         self.kernels.normalize(last, &model.output_norm, model.shape.epsilon, normal);
         self.logits.resize(model.shape.vocabulary, 0.0);
         let into = [(&model.output, &mut self.logits)];
-        multiply(self.kernels, &mut self.pool, model, normal, &mut self.activations, into);
+        // The next token begins with the first layer.
+        let next = model.layers.first().map_or(&model.output, |layer| &layer.query);
+        multiply(self.kernels, &mut self.pool, model, normal, &mut self.activations, into, next);
     }
 
     fn normalize_heads(&mut self, model: &Model, norms: &HeadNorms) {
@@ -233,7 +238,7 @@ impl Model {
     }
 }
 
-/// Multiplies the same rows with several matrices, as one piece of shared work.
+/// Multiplies the same rows with several matrices, as one piece of shared work. `next` is the matrix after them.
 fn multiply<const N: usize>(
     kernels: &'static Kernels,
     pool: &mut ThreadPool,
@@ -241,11 +246,17 @@ fn multiply<const N: usize>(
     rows: &[f32],
     activations: &mut Activations,
     into: [(&Matrix, &mut Vec<f32>); N],
+    next: &Matrix,
 ) {
     let columns = into[0].0.columns;
     activations.resize(rows.len() / columns, columns);
     kernels.quantize(rows, activations);
     let activations = &*activations;
+    let mut following = into.each_ref().map(|_| model.data(next));
+    for (following, (matrix, _)) in following.iter_mut().zip(&into[1..]) {
+        *following = model.data(matrix);
+    }
+    let mut following = following.into_iter();
     let products = into.map(|(matrix, out)| {
         assert!(out.len() >= activations.tokens * matrix.rows);
         Product {
@@ -253,6 +264,7 @@ fn multiply<const N: usize>(
             rows: matrix.rows,
             columns: matrix.columns,
             weights: model.data(matrix),
+            next: following.next().unwrap_or_default(),
             activations,
             plain: rows,
             out: out.as_mut_ptr(),
