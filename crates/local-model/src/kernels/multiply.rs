@@ -110,7 +110,7 @@ unsafe fn one_token<S: Lanes>(product: &Product, rows: *const u8, stride: usize,
             Format::Q5_1 => dot_rows::<S, false>(Format::Q5_1, product, rows, stride),
             Format::Q8_0 => dot_rows::<S, true>(Format::Q8_0, product, rows, stride),
             // Others have blocks of several groups or of floats.
-            _ => return,
+            Format::F32 | Format::F16 | Format::Bf16 | Format::Q4K | Format::Q5K | Format::Q6K => return,
         };
         keep.store::<S>(product.out, total);
     }

@@ -156,6 +156,31 @@ fn small_work_is_right() {
     }
 }
 
+fn views<'a>(
+    keys: &'a [i8],
+    values: &'a [i8],
+    key_scales: &'a [f32],
+    value_scales: &'a [f32],
+) -> Vec<PageView<'a>> {
+    let length = keys.len() / key_scales.len() * PAGE;
+    let bytes = keys.chunks_exact(length).zip(values.chunks_exact(length));
+    let scales = key_scales.chunks_exact(PAGE).zip(value_scales.chunks_exact(PAGE));
+    let view =
+        |((keys, values), (key_scales, value_scales))| PageView { keys, key_scales, values, value_scales };
+    bytes.zip(scales).map(view).collect()
+}
+
+/// One number of the pages, which `place` lays out.
+fn read(
+    pages: &[i8],
+    position: usize,
+    dimension: usize,
+    head_size: usize,
+    place: fn(usize, usize, usize) -> usize,
+) -> f64 {
+    f64::from(pages[position / PAGE * PAGE * head_size + place(position % PAGE, dimension, head_size)])
+}
+
 /// Attention of `tokens` tokens after `first` others, against the textbook.
 fn check_attention(kernels: &Kernels, head_size: usize, group: usize, first: usize, tokens: usize) {
     let mut numbers = Numbers(11);
@@ -165,15 +190,7 @@ fn check_attention(kernels: &Kernels, head_size: usize, group: usize, first: usi
     let values: Vec<i8> = (0..pages * PAGE * head_size).map(|_| numbers.next() as i8).collect();
     let scales: Vec<f32> = (0..pages * PAGE * 2).map(|_| numbers.float().abs() / 100.0).collect();
     let (key_scales, value_scales) = scales.split_at(pages * PAGE);
-    let length = PAGE * head_size;
-    let views: Vec<PageView> = (0..pages)
-        .map(|page| PageView {
-            keys: &keys[page * length..][..length],
-            key_scales: &key_scales[page * PAGE..][..PAGE],
-            values: &values[page * length..][..length],
-            value_scales: &value_scales[page * PAGE..][..PAGE],
-        })
-        .collect();
+    let views = views(&keys, &values, key_scales, value_scales);
     let stride = (group + 1) * head_size;
     let queries: Vec<f32> = (0..tokens * stride).map(|_| numbers.float()).collect();
     let mut out = vec![0.0; tokens * stride];
@@ -192,10 +209,7 @@ fn check_attention(kernels: &Kernels, head_size: usize, group: usize, first: usi
         let (token, place) = (row / group, row / group * stride + head_size + row % group * head_size);
         let query = &queries[place..][..head_size];
         let score = |position: usize| {
-            let key = (0..head_size).map(|dimension| {
-                let place = key_place(position % PAGE, dimension, head_size);
-                f64::from(keys[position / PAGE * length + place])
-            });
+            let key = (0..head_size).map(|dimension| read(&keys, position, dimension, head_size, key_place));
             let dot: f64 = query.iter().zip(key).map(|(query, key)| f64::from(*query) * key).sum();
             (dot * f64::from(key_scales[position]) / (head_size as f64).sqrt()).exp()
         };
@@ -203,8 +217,7 @@ fn check_attention(kernels: &Kernels, head_size: usize, group: usize, first: usi
         let total: f64 = weights.iter().sum();
         for dimension in 0..head_size {
             let value = |(position, weight): (usize, &f64)| {
-                let place = value_place(position % PAGE, dimension, head_size);
-                let value = f64::from(values[position / PAGE * length + place]);
+                let value = read(&values, position, dimension, head_size, value_place);
                 weight / total * value * f64::from(value_scales[position])
             };
             let expected: f64 = weights.iter().enumerate().map(value).sum();
