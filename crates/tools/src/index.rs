@@ -1,8 +1,8 @@
 //! The names of all files of a workspace, for completing them as the user types.
 //!
 //! Owns walking in the background, keeping and dropping what was found. Knows nothing of contexts. Invariants: a query
-//! never waits for a walk once there has been one; the top of a large tree is there before the rest; what nobody asks for
-//! is not kept.
+//! never waits for a walk once there has been one; the levels of a large tree are there one by one, the top first; what
+//! nobody asks for is not kept.
 
 mod ranking;
 mod snapshot;
@@ -19,9 +19,10 @@ pub use snapshot::Snapshot;
 const MAX_AGE: Duration = Duration::from_secs(3);
 /// How long the first query waits for the first walk.
 const FIRST_WALK: Duration = Duration::from_secs(2);
-/// How long a query waits for the rest of a tree whose top is known: where the top fills the answer, and where it does not.
-const REST_FOR_A_FULL_ANSWER: Duration = Duration::from_millis(5);
-const REST_OF_WALK: Duration = Duration::from_millis(30);
+/// How long the first query of a large tree takes where the levels found so far hold its text; the next key finds more.
+const FIRST_ANSWER: Duration = Duration::from_millis(5);
+/// The same where they hold only its letters.
+const FIRST_GUESS: Duration = Duration::from_millis(35);
 /// How long nobody must have asked for it to be dropped.
 const IDLE: Duration = Duration::from_secs(600);
 
@@ -109,30 +110,33 @@ impl FileIndex {
 
     /// The best matches, best first; the same for the same tree. Empty text: what stands nearest to the top.
     pub async fn query(&self, text: &str, limit: usize) -> Vec<FoundPath> {
+        let began = Instant::now();
         let mut walks = self.walks.subscribe();
-        if self.current().is_none() {
-            let _ = tokio::time::timeout(self.times.first_walk, walks.changed()).await;
-        }
-        // The more the top holds of the answer, the shorter the wait for the rest.
-        for rest in [REST_FOR_A_FULL_ANSWER, REST_OF_WALK, self.times.first_walk] {
-            if self.lock().is_whole {
-                break;
-            }
-            let _ = tokio::time::timeout(rest, walks.changed()).await;
-            let found = self.search(text, limit).await;
-            let is_enough =
-                if rest == REST_FOR_A_FULL_ANSWER { found.len() >= limit } else { !found.is_empty() };
-            if is_enough {
+        drop(self.current());
+        loop {
+            walks.mark_unchanged();
+            let is_whole = self.lock().is_whole;
+            let (found, literal) = self.search(text, limit).await;
+            // The better the levels found so far answer, the shorter the wait for the rest.
+            let longest = match (literal, found.is_empty()) {
+                _ if is_whole || literal >= limit => return found,
+                (1.., _) => FIRST_ANSWER,
+                (0, false) => FIRST_GUESS,
+                (0, true) => self.times.first_walk,
+            };
+            let rest = longest.saturating_sub(began.elapsed());
+            if rest.is_zero() {
                 return found;
             }
+            let _ = tokio::time::timeout(rest, walks.changed()).await;
         }
-        self.search(text, limit).await
     }
 
-    async fn search(&self, text: &str, limit: usize) -> Vec<FoundPath> {
-        let Some(snapshot) = self.lock().snapshot.clone() else { return Vec::new() };
+    /// The matches so far, and how many of them hold the text as it is.
+    async fn search(&self, text: &str, limit: usize) -> (Vec<FoundPath>, usize) {
+        let Some(snapshot) = self.lock().snapshot.clone() else { return (Vec::new(), 0) };
         let text = text.to_owned();
-        let search = move || snapshot.search(&text, limit);
+        let search = move || snapshot.search_and_count(&text, limit);
         tokio::task::spawn_blocking(search).await.unwrap_or_default()
     }
 
@@ -158,10 +162,11 @@ impl FileIndex {
         tokio::task::spawn_blocking(move || {
             let has_any = this.upgrade().is_some_and(|index| index.lock().snapshot.is_some());
             if !has_any {
-                let (top, is_whole) = Snapshot::walk_top(&roots);
-                let Some(index) = this.upgrade() else { return };
-                index.publish(top, is_whole);
-                if is_whole {
+                let publish = |snapshot, is_whole| {
+                    let index = this.upgrade();
+                    index.map(|index| index.publish(snapshot, is_whole)).is_some()
+                };
+                if Snapshot::walk_top(&roots, publish) {
                     return;
                 }
             }
@@ -245,9 +250,15 @@ mod tests {
             std::fs::create_dir_all(&inner).unwrap();
             (0..60).for_each(|file| std::fs::write(inner.join(format!("f{number}_{file}.rs")), "").unwrap());
         }
-        let (top, is_whole) = Snapshot::walk_top(&index.roots);
-        assert!(!is_whole && top.len() >= 50, "{}", top.len());
-        assert_eq!(top.search("one.rs", 5).len(), 1, "the top is in it");
+        let mut levels = Vec::new();
+        let is_whole = Snapshot::walk_top(&index.roots, |level, is_whole| {
+            levels.push((level, is_whole));
+            true
+        });
+        assert!(!is_whole && levels.iter().all(|(_, is_whole)| !is_whole), "it is too large for that");
+        let lengths: Vec<usize> = levels.iter().map(|(level, _)| level.len()).collect();
+        assert_eq!(lengths[..3], [2, 3, 53], "one level after the other");
+        assert!(levels.iter().all(|(level, _)| level.search("one.rs", 5).len() == 1), "the top is in each");
         assert_eq!(index.query("one.rs", 5).await.len(), 1);
         assert_eq!(index.query("f49_59.rs", 5).await.len(), 1, "a miss waits for the rest");
         assert_eq!(index.query("nothing_like_it", 5).await.len(), 0);

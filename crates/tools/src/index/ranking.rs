@@ -14,25 +14,28 @@ use super::snapshot::{IndexedPath, Snapshot};
 /// Paths that are scored at most, so that a query never takes long.
 const MAX_SCORED: usize = 20_000;
 
-/// Numbers of entries, best first.
-pub(super) fn rank_paths(snapshot: &Snapshot, query: &str, limit: usize) -> Vec<usize> {
+/// Numbers of entries, best first, and how many of them hold the query as it is.
+pub(super) fn rank_paths(snapshot: &Snapshot, query: &str, limit: usize) -> (Vec<usize>, usize) {
     if limit == 0 {
-        return Vec::new();
+        return (Vec::new(), 0);
     }
     if query.is_empty() {
         let depths =
             snapshot.entries.iter().enumerate().map(|(number, entry)| (u64::from(entry.depth), number));
-        return take_smallest(depths.collect(), limit);
+        let found = take_smallest(depths.collect(), limit);
+        let literal = found.len();
+        return (found, literal);
     }
     let query = query.to_ascii_lowercase();
     let hits = find_substring_matches(snapshot, &query);
     if hits.len() >= limit {
-        return take_smallest(hits, limit);
+        return (take_smallest(hits, limit), limit);
     }
+    let literal = hits.len();
     let taken: HashSet<usize> = hits.iter().map(|(_, number)| *number).collect();
     let mut found = take_smallest(hits, limit);
     found.extend(find_subsequence_matches(snapshot, &query, &taken, limit - found.len()));
-    found
+    (found, literal)
 }
 
 /// A bit for each letter and digit, in lower case; one for everything else.

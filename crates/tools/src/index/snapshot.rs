@@ -48,21 +48,26 @@ impl Snapshot {
         Self::pack(roots.to_vec(), list_all(roots, None, MAX_PATHS))
     }
 
-    /// The entries nearest to the top, in about the same time in a tree of any size; `true`: there are no others.
-    pub fn walk_top(roots: &[PathBuf]) -> (Self, bool) {
-        let mut found = list_all(roots, None, FIRST_PATHS);
-        let is_all = found.len() < FIRST_PATHS;
-        if !is_all {
-            found.clear();
-            for depth in 1..=MAX_TOP_DEPTH {
-                // The last of these is cut off, so the one before it is kept beside it.
-                found.extend(list_all(roots, Some(depth), FIRST_PATHS));
-                if found.len() >= FIRST_PATHS {
-                    break;
-                }
+    /// Hands over a small tree as a whole (`true`), and the levels of a large one, each with those above it, in about the
+    /// same time for a tree of any size. Stops where `publish` returns false. Returns true if the rest is not wanted.
+    pub fn walk_top(roots: &[PathBuf], mut publish: impl FnMut(Self, bool) -> bool) -> bool {
+        let all = list_all(roots, None, FIRST_PATHS);
+        if all.len() < FIRST_PATHS {
+            publish(Self::pack(roots.to_vec(), all), true);
+            return true;
+        }
+        let mut found = Vec::new();
+        for depth in 1..=MAX_TOP_DEPTH {
+            // The last level is cut off, so the one before it is kept beside it.
+            found.extend(list_all(roots, Some(depth), FIRST_PATHS));
+            if !publish(Self::pack(roots.to_vec(), found.clone()), false) {
+                return true;
+            }
+            if found.len() >= FIRST_PATHS {
+                break;
             }
         }
-        (Self::pack(roots.to_vec(), found), is_all)
+        false
     }
 
     /// From relative paths; `true` for folders.
@@ -99,9 +104,15 @@ impl Snapshot {
     }
 
     pub fn search(&self, query: &str, limit: usize) -> Vec<FoundPath> {
+        self.search_and_count(query, limit).0
+    }
+
+    /// The matches, and how many of them hold the query as it is; those come first.
+    pub(super) fn search_and_count(&self, query: &str, limit: usize) -> (Vec<FoundPath>, usize) {
         let query = names::for_rules(query.trim(), System::CURRENT);
         let query = self.without_root(&query);
-        ranking::rank_paths(self, query, limit).into_iter().map(|number| self.found(number)).collect()
+        let (numbers, literal) = ranking::rank_paths(self, query, limit);
+        (numbers.into_iter().map(|number| self.found(number)).collect(), literal)
     }
 
     pub(super) fn path(&self, entry: &IndexedPath) -> &str {
