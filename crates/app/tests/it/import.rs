@@ -124,6 +124,7 @@ fn settings_of_claude_code_are_shown_imported_and_imported_once() {
 
     let imported = run(&home, &["import", "--yes"]);
     let text = said(&imported);
+    assert!(text.contains("kept beside the new ones"), "{text}");
     assert!(imported.status.success() && text.contains("dragoman mcp enable notes"), "{text}");
     assert!(text.contains("dragoman trust"), "{text}");
     let written = std::fs::read_to_string(own_settings(&home)).expect("settings");
@@ -182,7 +183,9 @@ fn settings_without_trailing_commas(text: &str) -> Value {
 fn an_imported_rule_decides_as_it_did_there() {
     let home = Home::new();
     claude(&home);
-    assert!(run(&home, &["import", "--yes"]).status.success());
+    let imported = run(&home, &["import", "--yes"]);
+    assert!(imported.status.success());
+    assert!(!said(&imported).contains("config.json.bak"), "there were no settings before");
     for (command, words) in
         [("npm run test --watch", "allow"), ("npm run test; rm x", "ask"), ("git push origin", "den")]
     {

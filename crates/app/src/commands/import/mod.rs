@@ -220,9 +220,8 @@ impl Import<'_> {
             return if self.is_empty() { String::new() } else { "\nNothing was changed.\n".to_owned() };
         }
         let mut text = String::from("\nImported.\n");
-        let is_changed = |scope: Scope| !self.plan.changes(scope).is_empty();
         let in_project = written.iter().any(|file| file.starts_with(self.plan.folder.join(".dragoman")));
-        if is_changed(Scope::User) || is_changed(Scope::Project) {
+        if written.iter().any(|file| file.with_extension("json.bak").exists()) {
             text.push_str("The former settings are kept beside the new ones as config.json.bak.\n");
         }
         for name in &self.plan.new_servers {

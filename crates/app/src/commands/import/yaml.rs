@@ -81,7 +81,8 @@ fn map(lines: &[Line<'_>], at: &mut usize, indent: usize) -> Result<Value, Strin
 fn scalar(text: &str) -> Option<Value> {
     match text.chars().next()? {
         '\'' => Some(json!(text.strip_prefix('\'')?.strip_suffix('\'')?.replace("''", "'"))),
-        '"' | '[' | '{' => serde_json::from_str(text).ok(),
+        '[' => serde_json::from_str(text).ok().or_else(|| flow_list(text)),
+        '"' | '{' => serde_json::from_str(text).ok(),
         '|' | '>' | '&' | '*' | '!' | '%' | '@' | '`' => None,
         _ => {
             let plain = text.split(" #").next()?.trim_end();
@@ -98,6 +99,17 @@ fn scalar(text: &str) -> Option<Value> {
     }
 }
 
+/// `[a, b]`: plain values in one line.
+fn flow_list(text: &str) -> Option<Value> {
+    let inner = text.strip_prefix('[')?.strip_suffix(']')?;
+    let is_flat = !inner.contains(['[', ']', '{', '}', '#']);
+    inner
+        .split(',')
+        .map(|value| scalar(value.trim()).filter(|_| is_flat))
+        .collect::<Option<Vec<_>>>()
+        .map(Value::from)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,7 +121,17 @@ mod tests {
             "files": {"enabled": true, "cmd": "npx", "args": ["-y", "it's"], "envs": {}, "timeout": 300},
             "web": {"uri": "https://x:1/mcp", "description": null}}});
         assert_eq!(parse(text), Ok(expected));
-        for wrong in ["a: |\n  text\n", "a\n", "a: &x 1\n", "a:\n    b: 1\n  c: 2\n", "- a: 1\n  b: 2\n"] {
+        assert_eq!(parse("args: [-y, 'a b', 3]\n"), Ok(json!({"args": ["-y", "a b", 3]})));
+        for wrong in [
+            "a: |\n  text\n",
+            "a\n",
+            "a: &x 1\n",
+            "a: [b, 'c, d']\n",
+            "a: [b, [c]]\n",
+            "a: [b\n",
+            "a:\n    b: 1\n  c: 2\n",
+            "- a: 1\n  b: 2\n",
+        ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }
