@@ -34,6 +34,10 @@ async fn usage_is_counted_by_day_model_project_chat_and_tool() {
     let (code, _, err) = run(&home, &config, &["run", "read <b>"]).await;
     assert_eq!(code, Some(0), "{err}");
 
+    // A command that asks no model.
+    let (code, _, err) = run(&home, &config, &["run", "--continue", "/taint"]).await;
+    assert_eq!(code, Some(0), "{err}");
+
     let (code, out, err) = run(&home, &config, &["stats", "--json"]).await;
     assert_eq!(code, Some(0), "{err}");
     let stats: Value = serde_json::from_str(&out).expect("JSON");
@@ -46,6 +50,7 @@ async fn usage_is_counted_by_day_model_project_chat_and_tool() {
     assert_eq!(total["toolCalls"], 1);
     assert_eq!(stats["tools"][0]["tool"], "read_file");
     assert_eq!(stats["models"][0]["model"], "fake/m1");
+    assert_eq!(stats["models"].as_array().map(Vec::len), Some(1), "{}", stats["models"]);
     let folder = stats["projects"][0]["project"].as_str().expect("a folder");
     assert!(home.path().display().to_string().contains(folder) || folder.starts_with('/'), "{folder}");
     assert_eq!(stats["days"].as_array().map(Vec::len), Some(1));

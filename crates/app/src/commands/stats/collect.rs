@@ -109,7 +109,8 @@ impl Stats {
         let Some(day) = day(at).filter(|day| self.first.is_none_or(|first| *day >= first)) else { return };
         self.total.add(figures);
         self.days.entry(day).or_default().add(figures);
-        if let Some(model) = model {
+        // A command that asks no model has none.
+        if let Some(model) = model.filter(|model| !model.is_empty()) {
             self.models.entry(clean_line(model)).or_default().add(figures);
         }
         let project =
