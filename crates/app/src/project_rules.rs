@@ -3,6 +3,7 @@
 //! Invariant: rules are written to the user's own file, never to the project's.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use config::{Approval, Environment, Inputs, NewValue, Origin, Rule, SettingsChange, SettingsFile};
 use domain::Failure;
@@ -13,6 +14,27 @@ use terminal::{AllowRule, ProjectRules};
 pub(crate) struct OwnRules {
     pub(crate) environment: Environment,
     pub(crate) roots: Vec<PathBuf>,
+    pub(crate) added: AddedRules,
+}
+
+/// The rules that were written since the engine read the settings, so that they hold at once.
+#[derive(Clone, Default)]
+pub(crate) struct AddedRules(Arc<Mutex<Vec<Rule>>>);
+
+impl AddedRules {
+    pub(crate) fn list(&self) -> Vec<Rule> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn add(&self, rule: &AllowRule, file: &Path) {
+        let arguments = rule.pattern.iter();
+        let rule = Rule {
+            target: rule.target.clone(),
+            args_matchers: arguments.map(|(name, patterns)| ((*name).to_owned(), patterns.clone())).collect(),
+            origin: Origin::GlobalFile(file.to_owned()),
+        };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(rule);
+    }
 }
 
 impl ProjectRules for OwnRules {
@@ -28,13 +50,14 @@ impl ProjectRules for OwnRules {
             format!("+ {}{sign} {value}", change.keys.join(" › "))
         }));
         lines.push(String::new());
-        lines.push("Enter writes it and allows the call. It holds for new chats in this folder.".to_owned());
+        lines.push("Enter writes it and allows the call. It holds for all chats in this folder.".to_owned());
         Ok(lines)
     }
 
     fn write(&self, rule: &AllowRule) -> Result<String, Failure> {
         let file = SettingsFile::of_user(&self.environment);
         let saved = file.change(&changes(&file, self.folder(), rule)?)?;
+        self.added.add(rule, &saved.path);
         Ok(saved.path.display().to_string())
     }
 
@@ -55,7 +78,7 @@ fn changes(file: &SettingsFile, folder: &Path, rule: &AllowRule) -> Result<Vec<S
         ["projects", &folder, "toolCall", "approval", "allow", &rule.target].map(str::to_owned).to_vec();
     let values = Value::Object(file.values()?);
     let known = keys.iter().try_fold(&values, |value, key| value.get(key));
-    let exists = || Failure::user("This rule is there already. It holds for new chats.");
+    let exists = || Failure::user("This rule is there already. It holds when Dragoman is started again.");
     let Some((argument, patterns)) = &rule.pattern else {
         return match known {
             Some(known) if known == &json!({}) => Err(exists()),

@@ -9,6 +9,7 @@ use engine::{NamedText, Skill, Texts};
 use serde_json::Value;
 
 use crate::github::{self, SignInServer};
+use crate::project_rules::AddedRules;
 use crate::{network, providers, skills};
 
 /// Larger rule and command files are ignored.
@@ -27,6 +28,7 @@ pub(crate) struct WorkspaceTexts {
     pub system_prompt: Option<String>,
     /// Follows the instructions.
     pub appended_prompt: Option<String>,
+    pub added_rules: AddedRules,
 }
 
 impl WorkspaceTexts {
@@ -101,6 +103,10 @@ impl Texts for WorkspaceTexts {
         lines
             .push(format!("Git: {}", branch.map_or("no repository".to_owned(), |it| format!("branch {it}"))));
         lines.join("\n")
+    }
+
+    fn added_rules(&self) -> Vec<config::Rule> {
+        self.added_rules.list()
     }
 
     fn system_prompt(&self) -> Option<String> {

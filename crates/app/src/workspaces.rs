@@ -25,6 +25,7 @@ use crate::hooks::WorkspaceHooks;
 use crate::language_servers;
 use crate::logging;
 use crate::models::{self, AllModels};
+use crate::project_rules::AddedRules;
 use crate::providers::{self, ProviderDeps};
 use crate::retention;
 use crate::sandboxing::{self, WorkspaceSandbox};
@@ -63,6 +64,8 @@ pub(crate) struct EngineOptions {
     pub(crate) appended_prompt: Option<String>,
     /// How often a failed request to a model is repeated.
     pub(crate) retries: Option<u32>,
+    /// Rules that the user adds while the engine runs.
+    pub(crate) added_rules: AddedRules,
     /// The chats live in a temporary folder and end with it.
     pub(crate) is_ephemeral: bool,
     /// The settings of these folders, as they were read before the engine started; for the first workspace.
@@ -107,7 +110,7 @@ impl Workspaces {
         Ok(StartedEngine { engine, notice, _temporary: Some(temporary) })
     }
 
-    fn open_on(
+    pub(crate) fn open_on(
         store: Arc<dyn Store>,
         environment: Environment,
         options: EngineOptions,
@@ -281,6 +284,7 @@ impl Workspaces {
             changes: self.changes.clone(),
             system_prompt: self.options.system_prompt.clone(),
             appended_prompt: self.options.appended_prompt.clone(),
+            added_rules: self.options.added_rules.clone(),
         }
     }
 }

@@ -82,6 +82,10 @@ pub trait Texts: Send + Sync {
     fn environment(&self) -> String {
         String::new()
     }
+    /// Allow rules that the user has added since the settings were read.
+    fn added_rules(&self) -> Vec<config::Rule> {
+        Vec::new()
+    }
     /// Replaces the behavior's own instructions.
     fn system_prompt(&self) -> Option<String> {
         None

@@ -18,7 +18,7 @@ use crate::cli::{ChatArguments, Level, ThemeName};
 use crate::clipboard::Clipboard;
 use crate::lifetime;
 use crate::logging;
-use crate::project_rules::OwnRules;
+use crate::project_rules::{AddedRules, OwnRules};
 use crate::workspaces::{self, EngineOptions, Workspaces};
 
 /// A shell command of the user may take this long.
@@ -37,12 +37,15 @@ pub(crate) fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
     let mut wrong_usage = false;
     let ran = lifetime::run(async {
         let log = logging::file(&environment);
-        let services = services(&environment, &options.roots);
+        let added_rules = AddedRules::default();
+        let services = services(&environment, &options.roots, &added_rules);
         if options.model.is_none() && options.session.is_none() && !options.newest {
             let mut unused = EngineOptions::default();
             options.model = workspaces::discover_local_model(&environment, &options.roots, &mut unused).await;
         }
-        let engine = Workspaces::open(environment)?;
+        let store = crate::stores::open(&environment)?;
+        let engine =
+            Workspaces::open_on(store, environment, EngineOptions { added_rules, ..Default::default() })?;
         let chat = terminal::chat(engine.clone(), options, services);
         let ended = until_ended(AssertUnwindSafe(chat).catch_unwind()).await;
         lifetime::shut_down(engine).await;
@@ -86,7 +89,6 @@ fn options(arguments: ChatArguments, environment: &Environment) -> Result<ChatOp
             .hint("docs/chat.md shows how keys are written."));
     }
     Ok(ChatOptions {
-        intro: intro(environment, &roots),
         roots,
         palette: palette(arguments.theme, &settings, environment),
         keys,
@@ -159,21 +161,31 @@ fn intro(environment: &Environment, roots: &[PathBuf]) -> Intro {
     }
 }
 
-fn services(environment: &Environment, roots: &[PathBuf]) -> TerminalServices {
+fn services(environment: &Environment, roots: &[PathBuf], added_rules: &AddedRules) -> TerminalServices {
     let editor = environment.first(&["VISUAL", "EDITOR"]).map_or("vi", |(_, editor)| editor).to_owned();
     let shell = environment.var("SHELL").unwrap_or("sh").to_owned();
     TerminalServices {
         edit: Box::new(move |text| edit_text(editor.clone(), text)),
         shell: Box::new(move |command| run_shell(shell.clone(), command)),
+        intro: Box::new(intro_of(environment, roots)),
         add_instruction: Box::new(add_instruction),
         export: Box::new(|path, text| export(&path, &text)),
         image: Box::new(|path| super::run::image(&path)),
         clipboard_image: Box::new(clipboard_of(environment)),
-        rules: Box::new(OwnRules { environment: environment.clone(), roots: roots.to_vec() }),
+        rules: Box::new(OwnRules {
+            environment: environment.clone(),
+            roots: roots.to_vec(),
+            added: added_rules.clone(),
+        }),
         suspend: Box::new(|| {
             let _ = process::suspend();
         }),
     }
+}
+
+fn intro_of(environment: &Environment, roots: &[PathBuf]) -> impl Fn() -> Intro + Send + Sync + use<> {
+    let (environment, roots) = (environment.clone(), roots.to_vec());
+    move || intro(&environment, &roots)
 }
 
 fn clipboard_of(

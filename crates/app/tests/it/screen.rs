@@ -468,6 +468,8 @@ async fn chats_are_listed_resumed_and_forked() {
         screen.until("The whole chat");
         screen.text("alpha");
         screen.keys(&["Enter"]);
+        // The list hides the answer before the copy is there.
+        screen.until("alpha (fork)");
         screen.until_gone("Answer to gamma.");
         screen.say("delta");
         screen.until("Answer to delta.");
@@ -606,7 +608,8 @@ async fn shell_commands_notes_and_pages() {
         let written = std::fs::read_to_string(bench.home.workspace().join("AGENTS.md")).expect("a file");
         assert_eq!(written, "- Never use tabs.\n");
         screen.say("/status");
-        screen.until("no repository");
+        let shown = screen.until("no repository");
+        assert!(shown.contains("work/AGENTS.md"), "the new file is known: {shown}");
         screen.keys(&["Escape"]);
         screen.say("/export notes.md");
         screen.until("Written to notes.md.");

@@ -59,7 +59,10 @@ fn with_case_of<R>(
     let remembered = turn.session.remembered().clone();
     let abilities = turn.editor.as_ref().map(|editor| editor.abilities.clone()).unwrap_or_default();
     let behavior = behavior::canonical(behavior);
-    let rules = rules_for(&turn.session.workspace.settings, behavior);
+    let mut rules = rules_for(&turn.session.workspace.settings, behavior);
+    if rules.closed.is_none() {
+        rules.allow.extend(turn.session.workspace.texts.added_rules());
+    }
     decide(&approval::Case {
         rules: &rules,
         spec: tool.spec(),

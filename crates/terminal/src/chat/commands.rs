@@ -4,6 +4,7 @@ use domain::command::{Context, known_behavior};
 use domain::event::{Level, SessionUsage};
 use domain::item::ItemKind;
 use domain::tool::{ServerAction, ServerStatus, ToolServer};
+use domain::tool_call::Origin;
 
 use super::completion::TERMINAL_COMMANDS;
 use super::keys::KEY_HELP;
@@ -174,7 +175,7 @@ impl Screen {
             pair("Secrets read", list_or_none(self.taint.secrets())),
             pair("Instructions", list_or_none(&self.intro.instructions)),
         ];
-        lines.extend(self.servers.iter().map(|server| pair("MCP server", server_line(server))));
+        lines.extend(mcp_servers(&self.servers).map(|server| pair("MCP server", server_line(server))));
         Page::new("Status", lines)
     }
 
@@ -221,7 +222,7 @@ pub(super) fn help() -> Page {
 
 fn servers_page(servers: &[ToolServer]) -> Page {
     let mut lines: Vec<PageLine> = Vec::new();
-    if servers.is_empty() {
+    if mcp_servers(servers).next().is_none() {
         lines
             .push(PageLine::Text("No MCP server is configured. Add one: dragoman mcp add --help".to_owned()));
     }
@@ -236,7 +237,17 @@ fn servers_page(servers: &[ToolServer]) -> Page {
     Page::new("MCP servers", lines)
 }
 
+/// The servers without the built-in tools, which front-ends list as a server too.
+pub(super) fn mcp_servers(servers: &[ToolServer]) -> impl Iterator<Item = &ToolServer> {
+    servers.iter().filter(|server| server.origin == Origin::Mcp)
+}
+
 pub(super) fn server_line(server: &ToolServer) -> String {
+    let count = server.tools.len();
+    let tools = if count == 1 { "1 tool".to_owned() } else { format!("{count} tools") };
+    if server.origin == Origin::Native {
+        return format!("Built in ({tools})");
+    }
     let status = match server.status {
         ServerStatus::Starting => "starting",
         ServerStatus::Running => "running",
@@ -246,7 +257,7 @@ pub(super) fn server_line(server: &ToolServer) -> String {
         ServerStatus::Disabled => "disabled",
         ServerStatus::RequiresAuth => "needs a login",
     };
-    format!("{} ({status}, {} tools)", clean_line(&server.name), server.tools.len())
+    format!("{} ({status}, {tools})", clean_line(&server.name))
 }
 
 fn usage_lines(usage: &SessionUsage) -> Vec<PageLine> {

@@ -11,7 +11,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::commands::server_line;
+use super::commands::{mcp_servers, server_line};
 use super::completion::{CompletionKind, MAX_ROWS};
 use super::form::{self, Form};
 use super::input::Input;
@@ -157,8 +157,8 @@ fn facts(screen: &Screen) -> Vec<(&'static str, String)> {
     if !intro.instructions.is_empty() {
         facts.push(("Instructions", intro.instructions.join(", ")));
     }
-    if !screen.servers.is_empty() {
-        let servers: Vec<String> = screen.servers.iter().map(server_line).collect();
+    let servers: Vec<String> = mcp_servers(&screen.servers).map(server_line).collect();
+    if !servers.is_empty() {
         facts.push(("MCP servers", servers.join(", ")));
     }
     facts

@@ -40,10 +40,7 @@ impl ChatLoop {
             Effect::Configure(change) => self.configure(change),
             Effect::Load(session) => self.load(session),
             Effect::Fork(until) => self.fork(until),
-            Effect::New => {
-                self.close_current_session();
-                self.screen.start_new_session();
-            }
+            Effect::New => self.begin_new_session(),
             Effect::ListChats => self.list(),
             Effect::Commands { query } => self.look_up_commands(query),
             Effect::Contexts { query } => self.look_up_contexts(query),
@@ -52,10 +49,7 @@ impl ChatLoop {
             Effect::ServerAction { name, action } => self.act_on_server(name, action),
             Effect::Shell(command) => self.shell(command, Shown::InChat),
             Effect::Diff => self.shell(format!("{DIFF_COMMAND}HEAD"), Shown::AsDiff),
-            Effect::AddInstruction(text) => {
-                let added = (self.services.add_instruction)(text);
-                self.report(added.map(|path| format!("Added to {path}.")));
-            }
+            Effect::AddInstruction(text) => self.add_instruction(text),
             Effect::Export { path, text } => {
                 let written = (self.services.export)(path, text);
                 self.report(written.map(|path| format!("Written to {path}.")));
@@ -75,6 +69,18 @@ impl ChatLoop {
             Effect::Suspend => self.suspend(),
             Effect::Leave => self.is_over = true,
         }
+    }
+
+    fn begin_new_session(&mut self) {
+        self.close_current_session();
+        self.screen.start_new_session();
+        self.screen.intro = (self.services.intro)();
+    }
+
+    fn add_instruction(&mut self, text: String) {
+        let added = (self.services.add_instruction)(text);
+        self.screen.intro = (self.services.intro)();
+        self.report(added.map(|path| format!("Added to {path}.")));
     }
 
     fn attach_clipboard_image(&mut self) {

@@ -265,7 +265,9 @@ fn user_rows(text: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let (text, mut rows) = (clean(text), Vec::new());
     for (at, line) in text.trim_end().split('\n').enumerate() {
         let indent = if at == 0 { indent.clone() } else { Indent::same(indent.other.clone()) };
-        rows.extend(wrap::hard(&[Span::styled(line.to_owned(), theme.user)], columns, &indent));
+        // Code keeps its spaces.
+        let wrap = if line.starts_with(' ') || line.contains("  ") { wrap::hard } else { wrap::words };
+        rows.extend(wrap(&[Span::styled(line.to_owned(), theme.user)], columns, &indent));
     }
     rows
 }

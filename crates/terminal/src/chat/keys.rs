@@ -286,7 +286,11 @@ impl Screen {
                     None if character.eq_ignore_ascii_case(&'r') => {
                         self.asks.reason = Some(super::input::Input::default());
                     }
-                    None => self.flash("y, a, p, n or r; Tab to type something else"),
+                    None => {
+                        // The user begins to write: the letters that follow are no answers.
+                        self.asks.focused = false;
+                        return false;
+                    }
                 }
                 true
             }

@@ -67,7 +67,6 @@ const REPLAY_FRAME_INTERVAL: Duration = Duration::from_millis(250);
 pub struct ChatOptions {
     /// The folders to work in, the current one first.
     pub roots: Vec<PathBuf>,
-    pub intro: Intro,
     pub model: Option<String>,
     pub behavior: Option<String>,
     pub session: Option<SessionId>,
@@ -99,6 +98,8 @@ pub struct TerminalServices {
     pub edit: Box<dyn Fn(String) -> BoxFuture<'static, Result<String, Failure>> + Send + Sync>,
     /// Runs a command in the user's shell; returns its output with the exit code.
     pub shell: Box<dyn Fn(String) -> BoxFuture<'static, Result<String, Failure>> + Send + Sync>,
+    /// The facts of the first screen, as they are now.
+    pub intro: Box<dyn Fn() -> Intro + Send + Sync>,
     /// Adds a line to the project's AGENTS.md; returns the path.
     pub add_instruction: Box<dyn Fn(String) -> Result<String, Failure> + Send + Sync>,
     /// Writes a new file; returns its path.
@@ -183,7 +184,8 @@ impl ChatLoop {
         };
         let theme = Theme::new(options.palette);
         let mut screen = Screen::new(theme, roots, settings.clone(), Instant::now(), clock());
-        (screen.intro, screen.bindings, screen.vi.is_on) = (options.intro, options.keys, options.vi_mode);
+        (screen.intro, screen.bindings, screen.vi.is_on) =
+            ((services.intro)(), options.keys, options.vi_mode);
         screen.apply_update(Update::Catalog(catalog));
         screen.request_servers();
         let mut chat_loop = Self {

@@ -79,7 +79,7 @@ fn usage_servers_diff_and_copy_have_their_commands() {
     say(&mut bench, "/mcp");
     assert!(bench.seen(80, 20).contains("No MCP server is configured"));
     bench.key(KeyCode::Esc);
-    bench.screen.apply_update(Update::Servers(vec![ToolServer {
+    let weather = ToolServer {
         name: "weather".to_owned(),
         origin: Origin::Mcp,
         status: ServerStatus::Failed,
@@ -88,7 +88,19 @@ fn usage_servers_diff_and_copy_have_their_commands() {
         url: None,
         error: Some("The program was not found.".to_owned()),
         tools: Vec::new(),
-    }]));
+    };
+    let own = ToolServer { name: "ECA".to_owned(), origin: Origin::Native, error: None, ..weather.clone() };
+    bench.screen.apply_update(Update::Servers(vec![own.clone()]));
+    say(&mut bench, "/mcp");
+    let seen = bench.seen(80, 20);
+    assert!(seen.contains("No MCP server is configured") && seen.contains("Built in (0 tools)"), "{seen}");
+    assert!(!seen.contains("ECA"), "the built-in tools are no server of the user's:\n{seen}");
+    bench.key(KeyCode::Esc);
+    bench.screen.apply_update(Update::Servers(vec![own, weather]));
+    say(&mut bench, "/status");
+    let seen = bench.seen(80, 20);
+    assert!(seen.contains("weather (failed, 0 tools)") && !seen.contains("ECA"), "{seen}");
+    bench.key(KeyCode::Esc);
     say(&mut bench, "/mcp");
     let seen = bench.seen(80, 20);
     assert!(seen.contains("weather (failed") && seen.contains("The program was not found."), "{seen}");

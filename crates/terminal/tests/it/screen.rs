@@ -236,6 +236,33 @@ fn a_key_on_its_way_answers_nothing() {
     assert_eq!(bench.screen.input.text(), "yy");
 }
 
+/// A sentence that is written while a question waits is no answer, whatever letters it has.
+#[test]
+fn a_sentence_answers_nothing() {
+    let mut bench = Bench::new();
+    bench.started();
+    bench.fact(Fact::ItemStarted { item: item(1, call(ToolState::Waiting { ask: AskId(7) })) });
+    bench.fact(approval(7, 1));
+    bench.later(Duration::from_millis(500));
+    "Can you say why?".chars().for_each(|letter| bench.key(KeyCode::Char(letter)));
+    assert_eq!(bench.effects(), []);
+    assert_eq!(bench.screen.input.text(), "Can you say why?");
+    assert!(bench.seen(80, 24).contains("Tab: answer"), "{}", bench.seen(80, 24));
+    bench.key(KeyCode::Tab);
+    bench.key(KeyCode::Char('n'));
+    let answer = Answer::Deny { remember: false, reason: None };
+    assert_eq!(bench.effects(), [Effect::Answer { ask: AskId(7), answer }]);
+}
+
+#[test]
+fn a_prompt_breaks_between_words_and_code_keeps_its_spaces() {
+    let mut bench = Bench::new();
+    let prompt = "please look at the parser and its tests\n    if a  then b";
+    bench.fact(Fact::ItemEnded { item: item(1, user(prompt)) });
+    let seen = bench.seen(30, 24);
+    assert!(seen.contains("› please look at the parser\n  and its tests\n      if a  then b"), "{seen}");
+}
+
 fn form(id: u64, schema: Value) -> Fact {
     let kind = AskKind::Form { text: "The MCP server files asks: Where\x1b[2J to?".into(), schema };
     Fact::AskRaised { ask: Ask { id: AskId(id), turn: TurnId(1), item: Some(ItemId(1)), kind } }
