@@ -5,10 +5,9 @@
 
 use crate::framing::{Decoder, Frame, Refusal};
 use crate::message::{Fault, Id, MessageHead};
-use crate::{Framing, Transport};
+use crate::{Framing, Transport, transport};
 use serde_json::json;
 use std::io;
-use std::thread;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
@@ -38,14 +37,7 @@ pub fn messages(framing: Framing, limit: usize, transport: Transport) -> io::Res
         let _ = write(framing, leaving, transport.output).await;
         drop(done);
     };
-    if transport.blocks {
-        let read_runtime = runtime.clone();
-        thread::Builder::new().name("rpc-read".into()).spawn(move || read_runtime.block_on(reading))?;
-        thread::Builder::new().name("rpc-write".into()).spawn(move || runtime.block_on(writing))?;
-    } else {
-        runtime.spawn(reading);
-        runtime.spawn(writing);
-    }
+    transport::run(transport.blocks, runtime, reading, writing)?;
     Ok(Messages { incoming, outgoing, written })
 }
 

@@ -8,7 +8,7 @@ use crate::framing::{Decoder, Frame, Refusal};
 use crate::message::{self, Fault, Id, Incoming, MessageHead, Outcome, Params};
 use crate::outgoing::{Outgoing, RequestError};
 use crate::queue::{Batch, Load};
-use crate::{PeerOptions, Responder, Transport};
+use crate::{PeerOptions, Responder, Transport, transport};
 use serde_json::value::RawValue;
 use std::future::poll_fn;
 use std::io;
@@ -16,7 +16,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::thread;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::runtime::Handle;
@@ -62,14 +61,7 @@ impl Peer {
             }
         };
         let peer = Peer { connection, written };
-        if transport.blocks {
-            let read_runtime = runtime.clone();
-            thread::Builder::new().name("rpc-read".into()).spawn(move || read_runtime.block_on(reading))?;
-            thread::Builder::new().name("rpc-write".into()).spawn(move || runtime.block_on(writing))?;
-        } else {
-            runtime.spawn(reading);
-            runtime.spawn(writing);
-        }
+        transport::run(transport.blocks, runtime, reading, writing)?;
         Ok(peer)
     }
 

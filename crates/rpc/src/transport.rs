@@ -5,8 +5,10 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::thread;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::runtime::Handle;
 
 /// Where a peer reads and writes.
 pub struct Transport {
@@ -31,6 +33,24 @@ impl Transport {
     }
 }
 
+/// Runs the reader and the writer of a transport: on threads of their own where it blocks.
+pub(crate) fn run(
+    blocks: bool,
+    runtime: Handle,
+    reading: impl Future<Output = ()> + Send + 'static,
+    writing: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    if !blocks {
+        runtime.spawn(reading);
+        runtime.spawn(writing);
+        return Ok(());
+    }
+    let read_runtime = runtime.clone();
+    thread::Builder::new().name("rpc-read".into()).spawn(move || read_runtime.block_on(reading))?;
+    thread::Builder::new().name("rpc-write".into()).spawn(move || runtime.block_on(writing))?;
+    Ok(())
+}
+
 /// Standard input and output, unbuffered, each on a thread of its own. Nothing else may use them meanwhile.
 pub fn stdio() -> io::Result<Transport> {
     let (input, output) = platform::standard_streams()?;
@@ -48,9 +68,7 @@ fn retry<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match attempt() {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                std::thread::sleep(Duration::from_millis(1))
-            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(Duration::from_millis(1)),
             outcome => return outcome,
         }
     }
