@@ -15,8 +15,9 @@ use crate::reply::Reply;
 use crate::serve::Server;
 use crate::sessions::read_facts;
 use crate::wire::contents::Content;
+use crate::wire::history::{HistoryMeta, HistoryParams, HistoryProblem, HistoryResult};
 use crate::wire::notifications::Outbound;
-use crate::wire::requests::{History, HistoryMeta, HistoryParams, HistoryProblem, HistoryResult};
+use crate::wire::requests::History;
 
 /// A cursor that stands for the last compaction.
 const LAST_COMPACTION: &str = "lastCompaction";

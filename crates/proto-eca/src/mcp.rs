@@ -14,9 +14,11 @@ use crate::settings::respond_or_show;
 use crate::wire::Empty;
 use crate::wire::notifications::ShowMessage;
 use crate::wire::requests::{
-    AddServerParams, AddServerResult, McpAddServer, McpConnectServer, McpDisableServer, McpEnableServer,
-    McpLogoutServer, McpRemoveServer, McpStartServer, McpStopServer, McpUpdateServer, Method,
-    RemoveServerResult, ServerParams, ServerProblem,
+    McpAddServer, McpConnectServer, McpDisableServer, McpEnableServer, McpLogoutServer, McpRemoveServer,
+    McpStartServer, McpStopServer, McpUpdateServer, Method,
+};
+use crate::wire::servers::{
+    AddServerParams, AddServerResult, RemoveServerResult, ServerParams, ServerProblem,
 };
 
 pub(crate) async fn start_server(server: &mut Server, params: ServerParams, reply: Reply<McpStartServer>) {

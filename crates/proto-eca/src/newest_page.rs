@@ -11,8 +11,8 @@ use domain::{Ask, BoxFuture, Command, Failure, ItemId, SessionId, replay};
 
 use crate::serve::Server;
 use crate::sessions::open_questions;
+use crate::wire::history::{HistoryMeta, HistoryParams};
 use crate::wire::notifications::{Cleared, Opened};
-use crate::wire::requests::{HistoryMeta, HistoryParams};
 
 /// Facts read for each item that a client asks for. A message has about three, a call of a tool six.
 const FACTS_PER_ITEM: usize = 8;

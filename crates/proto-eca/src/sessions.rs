@@ -19,10 +19,12 @@ use crate::serve::Server;
 use crate::settings::respond_or_show;
 use crate::to_wire;
 use crate::wire::Empty;
+use crate::wire::history::{
+    ChatSelection, ChatSummary, ForkParams, HistoryMeta, HistoryParams, ListParams, ListResult, OpenResult,
+};
 use crate::wire::notifications::{ChatConfig, Cleared, ConfigUpdated, Deleted, Opened, Outbound};
 use crate::wire::requests::{
-    ChatParams, ChatSelection, ChatSummary, Clear, ClearParams, Delete, Fork, ForkParams, HistoryMeta,
-    HistoryParams, List, ListParams, ListResult, Method, Open, OpenResult, Prompt, PromptResult, Rollback,
+    ChatParams, Clear, ClearParams, Delete, Fork, List, Method, Open, Prompt, PromptResult, Rollback,
     RollbackParams,
 };
 

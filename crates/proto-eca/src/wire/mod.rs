@@ -6,10 +6,12 @@
 
 pub(crate) mod completion;
 pub(crate) mod contents;
+pub(crate) mod history;
 pub(crate) mod jobs;
 pub(crate) mod notifications;
 pub(crate) mod providers;
 pub(crate) mod requests;
+pub(crate) mod servers;
 
 use serde::{Deserialize, Serialize};
 

@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::completion::{CompletionParams, CompletionResult, NextEditParams};
+use super::history::{ForkParams, HistoryParams, HistoryResult, ListParams, ListResult, OpenResult};
 use super::jobs::{JobList, JobOutputResult, JobParams, KillResult};
-use super::notifications::ServerUpdated;
 use super::providers::{LoginAction, LoginInputParams, LoginParams, ProviderList};
+use super::servers::{AddServerParams, AddServerResult, RemoveServerResult, ServerParams};
 use super::{ChatKey, Context, Empty, OfferedContext};
 
 /// A method that clients call, as a request or as a notification.
@@ -85,46 +86,6 @@ methods! {
     McpAddServer = "mcp/addServer": AddServerParams => AddServerResult;
     McpUpdateServer = "mcp/updateServer": AddServerParams => Empty;
     McpRemoveServer = "mcp/removeServer": ServerParams => RemoveServerResult;
-}
-
-/// A server's entry, or the members of it that change.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct AddServerParams {
-    pub name: Option<String>,
-    pub command: Option<Value>,
-    pub args: Option<Value>,
-    pub env: Option<Value>,
-    pub url: Option<Value>,
-    pub headers: Option<Value>,
-    pub client_id: Option<Value>,
-    pub client_secret: Option<Value>,
-    pub oauth_port: Option<Value>,
-    pub disabled: Option<Value>,
-    /// `workspace`: the file of the project instead of the user's own.
-    pub scope: Option<String>,
-    pub workspace_uri: Option<String>,
-}
-
-/// Clients look for problems in the result.
-#[derive(Debug, Serialize)]
-pub(crate) struct ServerProblem {
-    pub code: &'static str,
-    pub message: String,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) enum AddServerResult {
-    Server(ServerUpdated),
-    Error(ServerProblem),
-}
-
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub(crate) enum RemoveServerResult {
-    Removed { name: String, removed: bool },
-    Problem { error: ServerProblem },
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -355,124 +316,10 @@ pub(crate) struct RollbackParams {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct ListParams {
-    /// Absent or not positive: all chats.
-    pub limit: Option<i64>,
-    /// `createdAt`, or else `updatedAt`.
-    pub sort_by: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct ListResult {
-    pub chats: Vec<ChatSummary>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ChatSummary {
-    pub id: String,
-    pub title: Option<String>,
-    pub status: &'static str,
-    pub message_count: u64,
-    pub model: Option<String>,
-    pub created_at: u64,
-    pub updated_at: u64,
-    /// `inline`: a chat inside a file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<&'static str>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct ForkParams {
-    pub chat_id: Option<ChatKey>,
-    pub content_id: Option<String>,
-}
-
-/// A chat and the part of its history that is wanted.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct HistoryParams {
-    pub chat_id: Option<ChatKey>,
-    /// Absent or not positive: no limit.
-    pub limit: Option<i64>,
-    /// A cursor, or `lastCompaction`.
-    pub before: Option<String>,
-    pub after: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(untagged, rename_all_fields = "camelCase")]
-pub(crate) enum HistoryResult {
-    Page {
-        chat_id: ChatKey,
-        contents: Vec<Value>,
-        meta: HistoryMeta,
-    },
-    /// Clients look for problems in the result.
-    Problem {
-        chat_id: ChatKey,
-        error: HistoryProblem,
-    },
-}
-
-/// Where a page stands in the whole history. Clients read a null cursor as the end.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct HistoryMeta {
-    pub total: usize,
-    pub returned: usize,
-    pub before_cursor: Option<String>,
-    pub after_cursor: Option<String>,
-    pub compaction_cursor: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct HistoryProblem {
-    pub code: &'static str,
-    pub message: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
 pub(crate) struct FlagParams {
     pub chat_id: Option<ChatKey>,
     pub content_id: Option<String>,
     pub text: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct OpenResult {
-    pub found: bool,
-    /// Absent where a fork has no end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub chat_id: Option<ChatKey>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub selection: Option<ChatSelection>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub meta: Option<HistoryMeta>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<HistoryProblem>,
-}
-
-impl OpenResult {
-    pub(crate) fn unknown(chat_id: Option<ChatKey>) -> Self {
-        Self { found: false, chat_id, title: None, selection: None, meta: None, error: None }
-    }
-}
-
-/// The settings of an opened chat. Clients read a null variant as "none", so it is written.
-#[derive(Debug, Serialize)]
-pub(crate) struct ChatSelection {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    pub agent: String,
-    pub variant: Option<String>,
-    pub variants: Vec<String>,
-    pub trust: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -486,12 +333,6 @@ pub(crate) struct FoldersParams {
 pub(crate) struct FoldersEvent {
     pub added: Vec<WorkspaceFolder>,
     pub removed: Vec<WorkspaceFolder>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct ServerParams {
-    pub name: Option<String>,
 }
 
 #[cfg(test)]
