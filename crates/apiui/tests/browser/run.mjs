@@ -15,7 +15,7 @@ const WAIT = 90_000;
 const DEADLINE = 20 * 60_000;
 /** Pages that are used at the same time. */
 const TOGETHER = 4;
-/** The checker of accessibility; it is expensive, so a part of the pages is looked at unless everything is asked for. */
+/** The checker of accessibility; it is expensive, so it looks at two pages unless everything is asked for. */
 const axe = readFileSync(join(web, "node_modules/axe-core/axe.min.js"), "utf8");
 const isFull = Number(process.env.DRAGOMAN_TEST_SCALE ?? 1) >= 10;
 const results = {};
@@ -104,7 +104,7 @@ async function use(name, site, isAgain = false) {
     site.mock.needsCredentials = false;
     const since = Date.now();
     try {
-      told[flow] = (await run({ page, axe: isFull || name === "gallery" || names.indexOf(name) % 4 === 0 ? axe : undefined, ...site })) ?? "done";
+      told[flow] = (await run({ page, axe: isFull || ["gallery", "files"].includes(name) ? axe : undefined, ...site })) ?? "done";
     } catch (error) {
       told[flow] = `failed: ${String(error.message).split("\n").slice(0, 6).join(" ")}`;
       if (!isAgain && !(await isAlive(page))) {

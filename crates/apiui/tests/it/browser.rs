@@ -178,7 +178,7 @@ fn assert_shown(told: &BTreeMap<String, Told>, jobs: &Path) {
         ("theme", 16),
         ("routes", 10),
         ("rightToLeft", 13),
-        ("access", 4),
+        ("access", 2),
         ("signIn", 16),
         ("policy", 16),
     ] {
