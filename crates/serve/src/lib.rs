@@ -27,10 +27,3 @@ pub use guard::{Guard, Policy};
 pub use ledger::{Ledger, spent};
 pub use routes::{OPENAPI, ROUTES, Route, body_limit, is_open};
 pub use sockets::{Endpoint, Entrance, Sockets};
-
-include!(concat!(env!("OUT_DIR"), "/assets.rs"));
-
-/// The files of the page; empty where `make` has not built them.
-pub fn assets() -> &'static [web::Asset] {
-    ASSETS
-}

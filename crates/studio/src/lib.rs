@@ -36,10 +36,3 @@ pub use plugins::{PluginAnswer, PluginHost, PluginTool, TriedPlugin};
 pub use routes::{body_limit, is_open};
 pub use specification::GivenSpecification;
 pub use studio::{ProjectFiles, Studio, StudioOptions};
-
-include!(concat!(env!("OUT_DIR"), "/assets.rs"));
-
-/// The files of the page; empty where `make` has not built them.
-pub fn assets() -> &'static [web::Asset] {
-    ASSETS
-}

@@ -1,6 +1,6 @@
 //! Pages of this machine for the browser of the same machine: the loopback listener, who may call it, and embedded files.
 //!
-//! Knows no page: a site hands over its files, its routes and its frame. Nothing listens before `Host::bind`.
+//! Knows of pages only their files: a site hands over its files, its routes and its frame. Nothing listens before `Host::bind`.
 //! Invariants: a request that changes state or reads data carries the cookie and the page's secret, comes from our own
 //! origin and names our own host; a refused request reaches no route; every read has a limit and a deadline.
 
@@ -12,6 +12,11 @@ mod host;
 mod listener;
 mod site;
 mod tls;
+
+/// The files of each page; empty where `make` has not built it.
+pub mod pages {
+    include!(concat!(env!("OUT_DIR"), "/pages.rs"));
+}
 
 pub use access::{Access, random_text as random_id};
 pub use answer::{ApiError, Input, events, file, html, json, set};

@@ -1,5 +1,6 @@
 // What the controls do: calls of the process. What they cause comes back as events.
-import { call, CallError, forgetSession, problemOf, readEvents } from "./api";
+import { CallError } from "../../common/problem";
+import { call, forgetSession, problemOf, readEvents } from "./api";
 import { apply, begin } from "./events";
 import { current, tell, tellProblem, update, updateOpen } from "./store";
 import type { About, Answer, Chat, Summary, Theme } from "./types";

@@ -1,14 +1,16 @@
 // The whole page: the top bar, the list of chats, the chat, and what lies above them.
 import { useEffect, useState } from "preact/hooks";
-import { Icon } from "../../studio/src/icons";
-import { Badge, Button, Empty, Loading, Menu, ProblemNote, TextField } from "../../studio/src/parts";
+import { Icon } from "../../common/icons";
+import { Notices } from "../../common/notices";
+import { Badge, Button, Empty, Loading, Menu, ProblemNote, TextField } from "../../common/parts";
 import { newChat, setTheme } from "./actions";
 import { isServer, logIn, logOut } from "./api";
 import { ChatPane } from "./chat";
 import { ChatList } from "./list";
 import { closeNotice, mayDrive, usePage } from "./store";
 import type { Page } from "./store";
-import type { Problem, Theme } from "./types";
+import type { Problem } from "../../common/problem";
+import type { Theme } from "./types";
 import { folderText } from "./words";
 
 const THEMES: { theme: Theme; label: string; icon: "auto" | "sun" | "moon" }[] = [
@@ -66,7 +68,7 @@ export function App() {
       <p class="hidden" role="status" aria-live="polite">
         {page.said}
       </p>
-      <Notices page={page} />
+      <Notices notices={page.notices} whenClosed={closeNotice} />
     </div>
   );
 }
@@ -161,20 +163,6 @@ function LogIn() {
         <p class="note">All users of one server share its operating-system account.</p>
       </form>
     </main>
-  );
-}
-
-function Notices({ page }: { page: Page }) {
-  return (
-    <div class="notices" role="status" aria-live="polite">
-      {page.notices.map((notice) => (
-        <div key={notice.id} class={`notice tone-${notice.tone === "bad" ? "bad" : "neutral"}`}>
-          <Icon name={notice.tone === "bad" ? "warning" : "check"} />
-          <p>{notice.text}</p>
-          <Button label="Dismiss" icon="close" kind="quiet" isIconOnly whenPressed={() => closeNotice(notice.id)} />
-        </div>
-      ))}
-    </div>
   );
 }
 

@@ -1,7 +1,7 @@
 // What the chat asks a person: an approval, a question, a form. The first answer of all windows counts.
 import { useId, useState } from "preact/hooks";
-import { Icon } from "../../studio/src/icons";
-import { Button, Check, Field, TextField } from "../../studio/src/parts";
+import { Icon } from "../../common/icons";
+import { Button, Check, Field, TextField } from "../../common/parts";
 import { answer } from "./actions";
 import { mayDrive } from "./store";
 import type { Answer, Ask } from "./types";

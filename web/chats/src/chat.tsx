@@ -1,7 +1,7 @@
 // One chat: its head, its items, what it waits for, and the box to write in.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Icon } from "../../studio/src/icons";
-import { Badge, Button, Dialog, Empty, Loading, Menu, ProblemNote, TextField } from "../../studio/src/parts";
+import { Icon } from "../../common/icons";
+import { Badge, Button, Dialog, Empty, Loading, Menu, ProblemNote, TextField } from "../../common/parts";
 import { fork, goTo, prompt, rename, steer, stop } from "./actions";
 import { AskCard } from "./asks";
 import { Facts, tasksOf } from "./facts";

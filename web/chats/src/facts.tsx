@@ -1,6 +1,6 @@
 // The task list and the cost of a chat.
-import { Icon } from "../../studio/src/icons";
-import { Badge } from "../../studio/src/parts";
+import { Icon } from "../../common/icons";
+import { Badge } from "../../common/parts";
 import type { OpenChat } from "./store";
 import type { CallItem, Task, Usage } from "./types";
 import { costText, countText } from "./words";

@@ -1,9 +1,9 @@
 // One entry of a chat: a message, a tool call with its difference, a remark.
 import { useMemo, useState } from "preact/hooks";
-import { Icon } from "../../studio/src/icons";
-import type { IconName } from "../../studio/src/icons";
-import { Badge, Button, Dialog, Menu } from "../../studio/src/parts";
-import type { Tone } from "../../studio/src/parts";
+import { Icon } from "../../common/icons";
+import type { IconName } from "../../common/icons";
+import { Badge, Button, Dialog, Menu } from "../../common/parts";
+import type { Tone } from "../../common/parts";
 import { fork, rollBack } from "./actions";
 import { mayDrive } from "./store";
 import { AskCard } from "./asks";

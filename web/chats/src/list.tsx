@@ -1,6 +1,6 @@
 // The list of chats: search, where each stands, what runs.
 import { useEffect, useRef } from "preact/hooks";
-import { Badge, Button, Empty, Loading } from "../../studio/src/parts";
+import { Badge, Button, Empty, Loading } from "../../common/parts";
 import { readList, readMore } from "./actions";
 import { update } from "./store";
 import type { Page } from "./store";

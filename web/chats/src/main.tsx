@@ -1,7 +1,8 @@
 // The start of the page: the session, the list, the chat that the address names.
 import { render } from "preact";
 import { keepListFresh, openFromAddress, readAbout, readList } from "./actions";
-import { CallError, forgetSession, openSession } from "./api";
+import { CallError } from "../../common/problem";
+import { forgetSession, openSession } from "./api";
 import { App } from "./app";
 import { update } from "./store";
 

@@ -1,11 +1,5 @@
 // What the process says (docs/protocols/serve.md).
 
-export interface Problem {
-  kind: string;
-  message: string;
-  hint?: string;
-}
-
 export type Theme = "auto" | "light" | "dark";
 
 export interface About {

@@ -6,9 +6,10 @@ import { ConnectionPanel } from "./connection";
 import { Divider } from "./divider";
 import { dropOtherFrames, isDark, setFrameThemes } from "./frames";
 import { History } from "./history";
-import { Icon } from "./icons";
-import { Button, Dot, Empty, Loading, Menu } from "./parts";
-import type { Tone } from "./parts";
+import { Icon } from "../../common/icons";
+import { Notices } from "../../common/notices";
+import { Button, Dot, Empty, Loading, Menu } from "../../common/parts";
+import type { Tone } from "../../common/parts";
 import { PluginPanel, ToolQuestion } from "./plugins";
 import { Stage } from "./stage";
 import { activeTab, closeNotice, update, useStudio } from "./store";
@@ -82,7 +83,7 @@ export function App() {
       {tab !== undefined && studio.panel === "connection" ? <ConnectionPanel key={tab.id} studio={studio} tab={tab} /> : null}
       {studio.panel === "plugins" ? <PluginPanel studio={studio} /> : null}
       {asked === undefined ? null : <ToolQuestion key={asked.id} toolCall={asked} tab={studio.told.tabs.find((one) => one.id === asked.tab)?.title ?? ""} />}
-      <Notices studio={studio} />
+      <Notices notices={studio.notices} whenClosed={closeNotice} />
     </div>
   );
 }
@@ -172,20 +173,6 @@ function ViewSwitch({ studio }: { studio: Studio }) {
         </button>
       ))}
     </nav>
-  );
-}
-
-function Notices({ studio }: { studio: Studio }) {
-  return (
-    <div class="notices" role="status" aria-live="polite">
-      {studio.notices.map((notice) => (
-        <div key={notice.id} class={`notice tone-${notice.tone === "bad" ? "bad" : "neutral"}`}>
-          <Icon name={notice.tone === "bad" ? "warning" : "check"} />
-          <p>{notice.text}</p>
-          <Button label="Dismiss" icon="close" kind="quiet" isIconOnly whenPressed={() => closeNotice(notice.id)} />
-        </div>
-      ))}
-    </div>
   );
 }
 

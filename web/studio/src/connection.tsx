@@ -4,11 +4,12 @@ import { useState } from "preact/hooks";
 import { attempt } from "./actions";
 import { call, problemOf } from "./api";
 import { timeText } from "./files";
-import { Badge, Button, Check, Dialog, Dot, Field, ProblemNote, TextField } from "./parts";
+import { Badge, Button, Check, Dialog, Dot, Field, ProblemNote, TextField } from "../../common/parts";
 import { STATES, connectionOf, testConnection, useBaseUrl } from "./stage";
 import { tell, update } from "./store";
 import type { Studio } from "./store";
-import type { Connection, Place, Problem, Scheme, Tab } from "./types";
+import type { Problem } from "../../common/problem";
+import type { Connection, Place, Scheme, Tab } from "./types";
 
 export function ConnectionPanel({ studio, tab }: { studio: Studio; tab: Tab }) {
   const connection = connectionOf(studio, tab);

@@ -4,11 +4,12 @@ import { loadVersions, revertTo } from "./actions";
 import { call, problemOf } from "./api";
 import { pairLines } from "./diff";
 import { sizeText, timeText } from "./files";
-import { Icon } from "./icons";
-import { Badge, Button, Dialog, Empty, Loading, ProblemNote } from "./parts";
+import { Icon } from "../../common/icons";
+import { Badge, Button, Dialog, Empty, Loading, ProblemNote } from "../../common/parts";
 import { tell, update } from "./store";
 import type { Studio } from "./store";
-import type { Diff, Problem, Tab, Version } from "./types";
+import type { Problem } from "../../common/problem";
+import type { Diff, Tab, Version } from "./types";
 
 const KINDS = { generation: "Generated", customization: "Changed", rollback: "Restored" };
 

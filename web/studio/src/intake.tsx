@@ -2,12 +2,14 @@
 // references are supplied by hand, private addresses are asked about.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { buildAgain } from "./actions";
-import { CallError, call, problemOf } from "./api";
+import { CallError } from "../../common/problem";
+import { call, problemOf } from "./api";
 import { chooseFile } from "./files";
-import { Icon } from "./icons";
-import { Button, Confirm, Dialog, Field, ProblemNote, TextField } from "./parts";
+import { Icon } from "../../common/icons";
+import { Button, Confirm, Dialog, Field, ProblemNote, TextField } from "../../common/parts";
 import { update } from "./store";
-import type { Given, Missing, Problem, SpecificationProblem, Tab } from "./types";
+import type { Problem } from "../../common/problem";
+import type { Given, Missing, SpecificationProblem, Tab } from "./types";
 
 const LARGEST = 50_000_000;
 

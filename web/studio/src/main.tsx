@@ -19,7 +19,7 @@ async function start() {
   // A page that the browser kept has lost its stream.
   addEventListener("pageshow", (event) => event.persisted && location.reload());
   try {
-    await readEvents(applyEvent, (isLinked) => update({ isLinked }), end.signal);
+    await readEvents("/events", applyEvent, (isLinked) => update({ isLinked }), end.signal);
   } catch {
     forgetSession();
     update({ phase: "no-session" });

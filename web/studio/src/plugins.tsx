@@ -2,12 +2,13 @@
 import { useState } from "preact/hooks";
 import { attempt } from "./actions";
 import { call, problemOf } from "./api";
-import { Icon } from "./icons";
-import { Badge, Button, Confirm, Dialog, Empty, ProblemNote, TextField } from "./parts";
-import type { Tone } from "./parts";
+import { Icon } from "../../common/icons";
+import { Badge, Button, Confirm, Dialog, Empty, ProblemNote, TextField } from "../../common/parts";
+import type { Tone } from "../../common/parts";
 import { update } from "./store";
 import type { Studio } from "./store";
-import type { Plugin, Problem, ToolCall } from "./types";
+import type { Problem } from "../../common/problem";
+import type { Plugin, ToolCall } from "./types";
 
 const STATES: Record<Plugin["state"], { label: string; tone: Tone }> = {
   installing: { label: "Starting", tone: "accent" },

@@ -1,7 +1,8 @@
 // The state of the page: what the process told, and what only this page knows. One store, changed by `update`, read by
 // `useStudio`. Knows no component.
-import { useEffect, useState } from "preact/hooks";
-import type { ConsoleEntry, Problem, Progress, State, Tab, Version } from "./types";
+import { stateOf } from "../../common/state";
+import type { Notice } from "../../common/state";
+import type { ConsoleEntry, Progress, State, Tab, Version } from "./types";
 
 export type Panel = "history" | "connection" | "plugins" | undefined;
 
@@ -29,12 +30,6 @@ export interface Studio {
   notices: Notice[];
 }
 
-export interface Notice {
-  id: number;
-  tone: "info" | "bad";
-  text: string;
-}
-
 const EMPTY: State = {
   version: "",
   cli: { state: "starting", pid: null, restarts: 0, pending: 0, message: null },
@@ -46,7 +41,7 @@ const EMPTY: State = {
   preferences: { chatWidth: 30, theme: "auto", activeTab: null },
 };
 
-let studio: Studio = {
+const first: Studio = {
   phase: "starting",
   isLinked: true,
   told: EMPTY,
@@ -62,53 +57,6 @@ let studio: Studio = {
   notices: [],
 };
 
-const listeners = new Set<() => void>();
-let isPlanned = false;
+export const { current, update, useCurrent: useStudio, tell, closeNotice, tellProblem } = stateOf(first);
 
-export const current = () => studio;
-
-/** Changes the state; the components are told once for all changes of a moment. */
-export function update(change: Partial<Studio> | ((before: Studio) => Partial<Studio>)) {
-  studio = { ...studio, ...(typeof change === "function" ? change(studio) : change) };
-  if (isPlanned) return;
-  isPlanned = true;
-  queueMicrotask(() => {
-    isPlanned = false;
-    for (const listener of listeners) listener();
-  });
-}
-
-export function subscribe(listener: () => void) {
-  listeners.add(listener);
-  return () => void listeners.delete(listener);
-}
-
-export function useStudio(): Studio {
-  const [seen, setSeen] = useState(studio);
-  useEffect(() => {
-    // What changed before this was subscribed counts too.
-    setSeen(studio);
-    return subscribe(() => setSeen(studio));
-  }, []);
-  return seen;
-}
-
-export const activeTab = (of: Studio = studio): Tab | undefined => of.told.tabs.find((tab) => tab.id === of.active);
-
-let noticeCount = 0;
-
-/** A short text at the edge of the page, which goes away by itself; problems stay longer. */
-export function tell(text: string, tone: Notice["tone"] = "info") {
-  noticeCount += 1;
-  const id = noticeCount;
-  update((before) => ({ notices: [...before.notices.slice(-3), { id, tone, text }] }));
-  setTimeout(() => closeNotice(id), tone === "bad" ? 12_000 : 5000);
-}
-
-export function closeNotice(id: number) {
-  update((before) => ({ notices: before.notices.filter((notice) => notice.id !== id) }));
-}
-
-export function tellProblem(problem: Problem) {
-  tell(problem.hint === undefined ? problem.message : `${problem.message} ${problem.hint}`, "bad");
-}
+export const activeTab = (of: Studio = current()): Tab | undefined => of.told.tabs.find((tab) => tab.id === of.active);

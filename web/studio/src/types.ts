@@ -1,4 +1,5 @@
 // What the process tells the page: docs/protocols/studio.md.
+import type { Problem } from "../../common/problem";
 
 export interface State {
   version: string;
@@ -113,13 +114,6 @@ export interface Message {
   problem: Problem | null;
   /** Of an answer: the message it is about. */
   replyTo?: string | null;
-}
-
-export interface Problem {
-  kind: string;
-  message: string;
-  hint?: string;
-  data?: unknown;
 }
 
 export interface Version {

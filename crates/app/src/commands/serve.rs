@@ -28,7 +28,7 @@ pub(crate) fn run(mut arguments: ServeArguments, level: Option<Level>) -> ExitCo
     if let Some(failure) = refusal_inside_tool_call("serves chats") {
         return failed(&failure);
     }
-    if serve::assets().is_empty() {
+    if web::pages::CHATS.is_empty() {
         return failed(&Failure::config("This dragoman was built without the page of chats.").hint(
             "Build it with `make build` (node and npm are needed); it is target/release/dragoman then.",
         ));
@@ -64,7 +64,7 @@ async fn serve(arguments: ServeArguments, environment: Environment) -> Result<()
     let site = Site {
         name: "chats",
         version: env!("CARGO_PKG_VERSION"),
-        assets: serve::assets(),
+        assets: web::pages::CHATS,
         frame_script: None,
         api: chats.api(),
         open: serve_network::editors(accounts, guard),

@@ -62,7 +62,7 @@ pub(super) async fn serve(
         hosts: hosts(&names, port),
         running: Arc::new(move || Box::pin(running(running_store.clone(), seen.clone()))),
         version: env!("CARGO_PKG_VERSION"),
-        assets: serve::assets(),
+        assets: web::pages::CHATS,
     });
     let url = format!("https://{}", hosts(&names, port).first().cloned().unwrap_or_default());
     let served = async {

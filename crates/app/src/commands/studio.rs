@@ -37,7 +37,7 @@ pub(super) const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
 const CHILDREN_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(arguments: StudioArguments, level: Option<Level>) -> ExitCode {
-    if studio::assets().is_empty() || generate::REACT.is_none() {
+    if web::pages::STUDIO.is_empty() || generate::REACT.is_none() {
         return failed(&Failure::config("This dragoman was built without the page of studio.").hint(
             "Build it with `make build` (node and npm are needed); it is target/release/dragoman then.",
         ));
@@ -63,7 +63,7 @@ async fn serve(
     let site = Site {
         name: "studio",
         version: env!("CARGO_PKG_VERSION"),
-        assets: studio::assets(),
+        assets: web::pages::STUDIO,
         frame_script: generate::REACT,
         api: studio.api(),
         open: studio.open_routes(),

@@ -5,21 +5,9 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { startModel } from "./model.mjs";
+import { WAIT, expect, until } from "../browser/wait.mjs";
 
-const WAIT = 60_000;
-
-export function expect(truth, sentence) {
-  if (!truth) throw new Error(sentence);
-}
-
-/** Asks again until the answer is yes. */
-export async function until(question, sentence, wait = WAIT) {
-  const end = Date.now() + wait;
-  while (!(await question())) {
-    if (Date.now() > end) throw new Error(sentence);
-    await new Promise((done) => setTimeout(done, 50));
-  }
-}
+export { WAIT, expect, until };
 
 /** A promise and the function that ends it. */
 export function gate() {

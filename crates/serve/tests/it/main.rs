@@ -66,7 +66,7 @@ impl Served {
         let site = Site {
             name: "chats",
             version: "1",
-            assets: serve::assets(),
+            assets: web::pages::CHATS,
             frame_script: None,
             api: chats.api(),
             open: web::no_routes(),

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Icon } from "./icons";
 import type { IconName } from "./icons";
-import type { Problem } from "./types";
+import type { Problem } from "./problem";
 
 interface ButtonProps {
   label: string;
