@@ -40,6 +40,8 @@ export interface Page {
   notices: Notice[];
   /** For screen readers. */
   said: string;
+  /** Why the server has ended the session of this page. */
+  farewell: string;
 }
 
 let page: Page = {
@@ -55,6 +57,7 @@ let page: Page = {
   open: undefined,
   notices: [],
   said: "",
+  farewell: "",
 };
 
 const listeners = new Set<() => void>();
