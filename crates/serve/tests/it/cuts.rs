@@ -296,11 +296,11 @@ async fn an_eca_editor_loses_nothing() {
     assert!(matches!(place.engine.next().await, Seen::Detach), "nothing more came");
 }
 
-/// A server that forgot the connection: what waits is answered with an error, the chats are opened again at the new server, and
-/// what the editor asks next works. An answer to a question of the old server reaches no question of the new one.
+/// A server that forgot the connection: what waits is answered with an error, the chats are opened again, and what
+/// the editor asks next works. An answer to a question of before reaches no question of after.
 #[tokio::test]
 async fn a_server_that_forgot_the_connection_goes_on_with_the_next_request() {
-    let mut place = Place::start().await;
+    let mut place = Place::start_with(std::time::Duration::from_millis(50)).await;
     let network = Network::start(place.port, 1, 0).await;
     let mut client = Client::start(&place, &network, "acp", Framing::Newline);
     client.request("initialize", json!({"protocolVersion": 1, "clientCapabilities": {}})).await;
@@ -315,30 +315,38 @@ async fn a_server_that_forgot_the_connection_goes_on_with_the_next_request() {
         place.engine.fact(&id, fact);
     }
     let (_, asked) = client.until(|it| it["method"] == "session/request_permission").await;
-    // Another server takes the place of this one, as after a restart; it has the chat.
-    let mut other = Place::start().await;
-    other.engine.store(&id, domain::command::SessionSettings::default(), "/w", Vec::new());
-    network.move_to(other.port);
+    // The network is away until the server has forgotten the connection.
+    let dead = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let nowhere = dead.local_addr().unwrap().port();
+    tokio::spawn(async move { while dead.accept().await.is_ok() {} });
+    network.move_to(nowhere);
+    while !matches!(place.engine.next().await, Seen::Detach) {}
+    network.move_to(place.port);
     let (_, response) = client.until(|it| it["id"] == json!(prompted)).await;
     let told = response["error"]["message"].as_str().unwrap();
     assert!(told.contains("was lost") && told.contains("not known whether"), "{told}");
-    assert!(matches!(other.engine.next().await, Seen::Load { .. }), "the chat is opened again");
-    let allowed = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
-    client.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": allowed})).await;
-    let prompted = client.call("session/prompt", prompt).await;
-    let (_, turn, _) = other.engine.prompt().await;
-    other.engine.begin(&id, turn, 1, "x");
-    for fact in ask(turn, 2) {
-        other.engine.fact(&id, fact);
+    while !matches!(place.engine.next().await, Seen::Load { .. }) {}
+    for fact in ask(turn, 5) {
+        place.engine.fact(&id, fact);
     }
     let (_, again) = client.until(|it| it["method"] == "session/request_permission").await;
     assert_ne!(again["id"], asked["id"]);
-    let denied = json!({"outcome": {"outcome": "selected", "optionId": "reject_once"}});
-    client.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": allowed})).await;
-    client.send(json!({"jsonrpc": "2.0", "id": again["id"], "result": denied})).await;
-    let Seen::Answer { answer, .. } = other.engine.next().await else { panic!("an answer is expected") };
+    let outcome = |option: &str| json!({"outcome": {"outcome": "selected", "optionId": option}});
+    let old = json!({"jsonrpc": "2.0", "id": asked["id"], "result": outcome("allow_once")});
+    client.send(old).await;
+    let new = json!({"jsonrpc": "2.0", "id": again["id"], "result": outcome("reject_once")});
+    client.send(new).await;
+    let answer = loop {
+        if let Seen::Answer { answer, .. } = place.engine.next().await {
+            break answer;
+        }
+    };
     assert!(matches!(answer, domain::Answer::Deny { .. }), "{answer:?}");
-    other.engine.end(&id, turn, Outcome::Done);
+    place.engine.end(&id, turn, Outcome::Done);
+    let prompted = client.call("session/prompt", prompt).await;
+    let (_, turn, _) = place.engine.prompt().await;
+    place.engine.begin(&id, turn, 7, "x");
+    place.engine.end(&id, turn, Outcome::Done);
     let (_, response) = client.until(|it| it["id"] == json!(prompted)).await;
     assert_eq!(response["result"]["stopReason"], "end_turn", "{response}");
     client.end().await;

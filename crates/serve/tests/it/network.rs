@@ -629,6 +629,8 @@ async fn a_changed_role_holds_for_what_is_open() {
     let drive = network.bearer(Role::Drive);
     let request = network.request("GET", "/api/v1/chats/ours/events", &[("authorization", &drive)], None);
     stream.write_all(&request).await.unwrap();
+    let mut begun = [0; 64];
+    tokio::time::timeout(WAIT, stream.read_exact(&mut begun)).await.expect("it begins").unwrap();
     let store: Arc<dyn Store> = Arc::new(network.store.clone());
     accounts::change(&store, "drive", Some(Role::View), None).await.unwrap();
     let mut seen = Vec::new();
