@@ -205,7 +205,8 @@ fn most_tokens(info: &ModelInfo, prompt: &Prompt) -> Tokens {
         .tools
         .iter()
         .map(|tool| (tool.name.len() + tool.description.len() + tool.input_schema.to_string().len()) as u64);
-    let sent = context_use::lengths(prompt, definitions.sum()).total();
+    let sent =
+        context_use::lengths(prompt, definitions.sum(), &mut context_use::KnownLengths::default()).total();
     let limit = info.context_limit.unwrap_or(u64::MAX);
     let input = if prompt.web_search { info.context_limit.unwrap_or(sent) } else { sent.min(limit) };
     let output =

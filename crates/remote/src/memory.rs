@@ -46,7 +46,7 @@ impl Memory {
     }
 
     /// What goes on to the server of a message of the editor.
-    pub(crate) fn from_editor(&mut self, text: String) -> Option<String> {
+    pub(crate) fn note_from_editor(&mut self, text: String) -> Option<String> {
         match Carried::of(&text) {
             Carried::Request { id, method, .. } => self.note_request(&text, id, method),
             Carried::Notification { method } if self.recovery.greeting.contains(&method.as_str()) => {
@@ -66,7 +66,7 @@ impl Memory {
     }
 
     /// What goes on to the editor of a message of the server.
-    pub(crate) fn from_server(&mut self, text: String) -> Option<String> {
+    pub(crate) fn note_from_server(&mut self, text: String) -> Option<String> {
         match Carried::of(&text) {
             Carried::Response { id } if id.as_json().trim_matches('"').starts_with(OWN) => None,
             Carried::Response { id } => {

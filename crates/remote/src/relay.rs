@@ -119,7 +119,7 @@ async fn send_on(
 ) {
     let mut place = 0;
     while let Some(text) = incoming.recv().await {
-        let Some(text) = shared.memory().from_editor(text) else { continue };
+        let Some(text) = shared.memory().note_from_editor(text) else { continue };
         place += 1;
         shared.unanswered.note_request(&text, prompt, place);
         if to_server.send(text).await.is_err() {
@@ -143,7 +143,7 @@ async fn deliver(
             continue;
         }
         shared.unanswered.note_response(&text);
-        let Some(text) = shared.memory().from_server(text) else { continue };
+        let Some(text) = shared.memory().note_from_server(text) else { continue };
         if outgoing.send(text).await.is_err() {
             return;
         }
