@@ -5,7 +5,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -18,10 +17,13 @@ use crate::ids::{AskId, ItemId, SessionId, TurnId};
 use crate::item::Part;
 use crate::job::{Job, JobOutput};
 use crate::link::FrontendPort;
-use crate::model::{ModelInfo, Tokens};
+use crate::model::ModelInfo;
 use crate::provider::{LoginStep, ProviderStatus};
+use crate::spending::Gate;
 use crate::store::{ListFilter, Preview, SessionSummary};
 use crate::tool::{Resource, ServerAction, ToolServer};
+
+pub use crate::completion::{Completed, Completion};
 
 pub type Reply<T> = oneshot::Sender<Result<T, Failure>>;
 
@@ -329,6 +331,8 @@ pub struct TurnLimits {
     pub max_steps: Option<u32>,
     /// US dollars; checked before each call to the model.
     pub max_cost: Option<f64>,
+    /// Asked before each call to a model, whatever it is for.
+    pub gate: Gate,
     /// The answer must be JSON of this schema, where the model's API can enforce it.
     pub output_schema: Option<Value>,
     /// Models to go on with when one fails, in order; empty: those of the settings.
@@ -471,28 +475,4 @@ pub struct FileContent {
 pub struct FileStat {
     pub exists: bool,
     pub directory: bool,
-}
-
-/// One model call outside every chat.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Completion {
-    /// For the bill: `title`, `compact`, `rewrite`, `customize`.
-    pub purpose: String,
-    pub system: String,
-    /// Alternating, the user's first and last.
-    pub messages: Vec<String>,
-    pub output_schema: Option<Value>,
-    /// `None`: the default model.
-    pub model: Option<String>,
-    /// Refuse where only the embedded model is there.
-    pub no_local: bool,
-    pub deadline: Duration,
-}
-
-#[derive(Clone, PartialEq, Debug)]
-pub struct Completed {
-    pub text: String,
-    pub model: String,
-    pub tokens: Tokens,
-    pub cost: Option<f64>,
 }

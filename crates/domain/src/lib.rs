@@ -5,6 +5,7 @@
 
 pub mod ask;
 pub mod command;
+mod completion;
 pub mod event;
 pub mod failure;
 pub mod files;
@@ -23,6 +24,7 @@ pub mod provider;
 pub mod queue;
 mod refusal;
 pub mod replay;
+pub mod spending;
 pub mod store;
 pub mod taint;
 pub mod text_cursor;

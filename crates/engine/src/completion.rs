@@ -11,6 +11,7 @@ use domain::{Failure, FailureKind};
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
 
+use crate::spending;
 use crate::turn::instructions;
 
 /// Pages that an answer is said to cite.
@@ -74,10 +75,12 @@ async fn stream(
         output_schema: completion.output_schema,
         ..Prompt::default()
     };
-    let Collected { answer, tokens, end } = collect(model.stream(prompt), deltas).await;
-    end?;
     let info = model.info();
+    let reservation = spending::reserve(&completion.gate, &info, &prompt).await?;
+    let Collected { answer, tokens, end } = collect(model.stream(prompt), deltas).await;
     let cost = info.price.map(|price| price.of(&tokens));
+    reservation.settle(cost);
+    end?;
     Ok(Completed { text: answer.text, model: info.id, tokens, cost })
 }
 

@@ -41,9 +41,11 @@ async fn ask(session: &Session, model: &str, words: &str) -> Result<WebAnswer, F
         web_search: true,
         ..Prompt::default()
     };
-    let Collected { answer, tokens, end } = collect(model.stream(prompt), None).await;
     let info = model.info();
+    let reservation = spending::reserve(&spending::gate(session), &info, &prompt).await?;
+    let Collected { answer, tokens, end } = collect(model.stream(prompt), None).await;
     let cost = info.price.map(|price| price.of(&tokens));
+    reservation.settle(cost);
     spending::record_side_call(session, PURPOSE, &info.id, tokens, cost);
     end.map(|()| answer)
 }

@@ -240,7 +240,8 @@ pub(crate) struct PromptV1 {
 impl From<UserPrompt> for PromptV1 {
     fn from(prompt: UserPrompt) -> Self {
         let UserPrompt { text, parts, contexts, change, limits } = prompt;
-        let TurnLimits { max_steps, max_cost, output_schema, failover } = limits;
+        // The payer is of this process; the cap of the turn holds in the other one.
+        let TurnLimits { max_steps, max_cost, gate: _, output_schema, failover } = limits;
         Self {
             text,
             parts: parts.into_iter().map(Into::into).collect(),
@@ -262,7 +263,7 @@ impl From<PromptV1> for UserPrompt {
             parts: parts.into_iter().map(Into::into).collect(),
             contexts: contexts.into_iter().map(Into::into).collect(),
             change: change.into(),
-            limits: TurnLimits { max_steps, max_cost, output_schema, failover },
+            limits: TurnLimits { max_steps, max_cost, output_schema, failover, ..TurnLimits::default() },
         }
     }
 }

@@ -64,6 +64,7 @@ async fn ask(server: &Server, job: &Job, message: &str, context: ChatContext) ->
         output_schema: None,
         model: None,
         no_local: false,
+        gate: Default::default(),
         deadline,
     };
     let call = async {

@@ -80,6 +80,7 @@ async fn complete(server: &Server, job: &Job, task: &Task, messages: Vec<String>
         output_schema: None,
         model: None,
         no_local: true,
+        gate: Default::default(),
         deadline,
     };
     let call = async {

@@ -36,6 +36,7 @@ pub(crate) async fn complete(server: &mut Server, params: CompletionParams, repl
         output_schema: None,
         model: None,
         no_local: false,
+        gate: Default::default(),
         deadline: TIMEOUT,
     };
     let doc_version = params.doc_version;

@@ -35,6 +35,7 @@ pub(crate) async fn predict(server: &mut Server, params: NextEditParams, reply: 
         output_schema: None,
         model: None,
         no_local: false,
+        gate: Default::default(),
         deadline: TIMEOUT,
     };
     let document = params.document;

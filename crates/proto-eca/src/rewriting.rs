@@ -44,6 +44,7 @@ pub(crate) async fn rewrite(server: &mut Server, params: RewriteParams, reply: R
         output_schema: None,
         model: Some(model.clone()),
         no_local: false,
+        gate: Default::default(),
         deadline: TIMEOUT,
     };
     let (deltas, pieces) = mpsc::channel(WAITING_PIECES);

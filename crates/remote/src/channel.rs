@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use domain::CancellationToken;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -32,6 +33,8 @@ const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
 /// The other end is told the count after so many messages or bytes.
 const TOLD_MESSAGES: u64 = 32;
 const TOLD_BYTES: usize = 128 << 10;
+/// How long the other end may take to read why it was sent away.
+const FAREWELL: Duration = Duration::from_secs(5);
 const RECEIVED: &str = "received=";
 const END: &str = "end=";
 
@@ -70,6 +73,8 @@ pub enum RunEnd {
     Cut,
     /// One of the ends has said that it is done.
     Closed,
+    /// The other end does not let this one use it any more.
+    SentAway,
     /// The other end does not keep to the protocol.
     Broken,
 }
@@ -84,6 +89,8 @@ pub struct Channel {
     /// From the own side.
     outgoing: mpsc::Receiver<String>,
     ledger: Ledger,
+    /// The other end may not be served any more, and why.
+    stop: (CancellationToken, &'static str),
 }
 
 impl Channel {
@@ -94,7 +101,27 @@ impl Channel {
         incoming: mpsc::Sender<String>,
         outgoing: mpsc::Receiver<String>,
     ) -> Self {
-        Self { side, limits, resumes, incoming: Some(incoming), outgoing, ledger: Ledger::default() }
+        let (ledger, stop) = (Ledger::default(), (CancellationToken::new(), ""));
+        Self { side, limits, resumes, incoming: Some(incoming), outgoing, ledger, stop }
+    }
+
+    /// Sends the other end away with this reason when `stop` is cancelled.
+    pub fn until(mut self, stop: CancellationToken, reason: &'static str) -> Self {
+        self.stop = (stop, reason);
+        self
+    }
+
+    /// Begins anew with an end that knows nothing of this channel: these messages are sent first. What was taken from the own
+    /// side so far is not sent again; gives the count of it.
+    pub fn restart(&mut self, first: Vec<String>) -> u64 {
+        let mut counts = self.ledger.counts();
+        let taken = counts.taken;
+        *counts = Counts { taken, ..Counts::default() };
+        for text in first {
+            counts.kept_bytes += text.len();
+            counts.kept.push_back(text.into());
+        }
+        taken
     }
 
     /// How many messages have been received.
@@ -133,10 +160,16 @@ impl Channel {
             limits: self.limits,
             resumes: self.resumes,
             outgoing: &mut self.outgoing,
+            stop: &self.stop,
         };
         tokio::select! {
             end = read(stream, ledger, self.resumes, &mut self.incoming) => end,
             end = writer.run() => end,
+            // An end that does not read is not waited for.
+            () = async {
+                self.stop.0.cancelled().await;
+                tokio::time::sleep(FAREWELL).await;
+            } => RunEnd::Closed,
         }
     }
 }
@@ -160,6 +193,8 @@ struct Counts {
     delivered: u64,
     kept: VecDeque<Utf8Bytes>,
     kept_bytes: usize,
+    /// How many messages have been taken from the own side.
+    taken: u64,
 }
 
 impl Ledger {
@@ -193,6 +228,7 @@ impl Ledger {
 
     fn keep(&self, text: &Utf8Bytes) {
         let mut counts = self.counts();
+        counts.taken += 1;
         counts.kept_bytes += text.len();
         counts.kept.push_back(text.clone());
     }
@@ -267,6 +303,7 @@ async fn read(
                     *incoming = None;
                 }
             }
+            Message::Close(Some(frame)) if frame.code == CloseCode::Policy => return RunEnd::SentAway,
             Message::Close(_) => return RunEnd::Closed,
             // The remote transport of ACP ignores binary messages.
             Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
@@ -292,6 +329,7 @@ struct Writer<'c> {
     limits: Limits,
     resumes: bool,
     outgoing: &'c mut mpsc::Receiver<String>,
+    stop: &'c (CancellationToken, &'static str),
 }
 
 impl Writer<'_> {
@@ -312,6 +350,7 @@ impl Writer<'_> {
             let has_room = self.ledger.has_room(self.limits);
             tokio::select! {
                 biased;
+                () = self.stop.0.cancelled() => return self.finish().await,
                 () = self.ledger.due.notified(), if self.resumes => self.ping().await?,
                 _ = beat.tick() => {
                     full_beats = if has_room { 0 } else { full_beats + 1 };
@@ -341,7 +380,12 @@ impl Writer<'_> {
             let payload = format!("{END}{}", self.ledger.sent());
             self.send(Message::Ping(payload.into())).await?;
         } else {
-            let frame = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
+            let (code, reason) = if self.stop.0.is_cancelled() {
+                (CloseCode::Policy, self.stop.1)
+            } else {
+                (CloseCode::Normal, "")
+            };
+            let frame = CloseFrame { code, reason: Utf8Bytes::from_static(reason) };
             self.send(Message::Close(Some(frame))).await?;
         }
         let deadline = tokio::time::sleep(CLOSE_DEADLINE);

@@ -131,6 +131,11 @@ impl Answer {
 fn tls_error(error: &std::io::Error) -> ConnectError {
     let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match cause {
+        Some(rustls::Error::InvalidCertificate(
+            rustls::CertificateError::Expired | rustls::CertificateError::ExpiredContext { .. },
+        )) => ConnectError::Refused(
+            "its certificate has expired; the administrator of the server must renew it".to_owned(),
+        ),
         Some(rustls::Error::InvalidCertificate(_) | rustls::Error::General(_)) => {
             ConnectError::Refused(format!(
                 "its certificate is not accepted: {error}. Compare its fingerprint with the one that the server prints, and give \

@@ -7,6 +7,7 @@ mod address;
 mod channel;
 mod connect;
 mod handshake;
+mod memory;
 mod relay;
 mod tls;
 
@@ -14,5 +15,6 @@ pub use address::Address;
 pub use channel::{Channel, Limits, RunEnd, Side, Stream};
 pub use connect::{ConnectError, Opened, Target};
 pub use handshake::{CONNECTION_ID, RESUME, accept_key, is_key};
+pub use memory::Recovery;
 pub use relay::{Editor, LONGEST_OUTAGE, relay};
 pub use tls::{client_config, read_fingerprint};

@@ -1,7 +1,8 @@
 //! The relay between an editor on standard streams and a server: messages go through unchanged, also when the connection is lost.
 //!
 //! Invariants: every message goes through once and in order; a request that the server will not answer any more is answered here,
-//! with what is not known about it; a request is never sent a second time.
+//! with what is not known about it; a request is never sent a second time, but for those that begin the conversation at a server
+//! that has forgotten it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,11 +11,12 @@ use std::time::Duration;
 use domain::Failure;
 use rpc::{Carried, Fault, Id, Messages};
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
 use crate::channel::{Channel, Limits, RunEnd, Side};
 use crate::connect::{ConnectError, Opened, Target};
+use crate::memory::{Memory, Recovery};
 
 /// How long a lost connection is tried again; the server keeps it as long.
 pub const LONGEST_OUTAGE: Duration = Duration::from_secs(300);
@@ -29,69 +31,129 @@ const FIRST_TRIES: Duration = Duration::from_secs(2);
 const FLUSH_DEADLINE: Duration = Duration::from_secs(5);
 /// Messages on their way, in each direction.
 const QUEUE: usize = 16;
+/// Stands behind the last message of a server that is gone; no message begins so.
+const RESTARTED: char = '\0';
 
-/// What the relay must know of the editor's protocol: how a person is told something.
+/// What the relay must know of the editor's protocol: how a person is told something, and how a conversation begins again.
 pub struct Editor {
     pub messages: Messages,
     /// The message that shows this sentence; with the session whose prompt waits, if one does.
     pub notice: fn(&str, Option<&str>) -> Option<Value>,
     /// The request whose answer a person waits for.
     pub prompt: &'static str,
+    pub recovery: Recovery,
 }
 
-/// The editor's requests that are not answered yet, each with the session of a prompt.
+/// The editor's requests that are not answered yet.
 #[derive(Clone, Default)]
-struct Unanswered(Arc<Mutex<HashMap<Id, Option<String>>>>);
+struct Unanswered(Arc<Mutex<HashMap<Id, Asked>>>);
+
+struct Asked {
+    /// The place of the request among all messages to the server.
+    place: u64,
+    /// Of a prompt.
+    session: Option<String>,
+}
+
+/// What both directions share.
+#[derive(Clone)]
+struct Shared {
+    unanswered: Unanswered,
+    memory: Arc<Mutex<Memory>>,
+    /// What came from a server that is gone has been delivered.
+    settled: Arc<Notify>,
+}
+
+impl Shared {
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Relays until the editor or the server ends the conversation, or the connection cannot be had again.
 pub async fn relay(target: &Target, editor: Editor) -> Result<(), Failure> {
-    let Editor { messages: Messages { mut incoming, outgoing, written }, notice, prompt } = editor;
-    let unanswered = Unanswered::default();
+    let Editor { messages: Messages { mut incoming, outgoing, written }, notice, prompt, recovery } = editor;
+    let memory = Arc::new(Mutex::new(Memory::new(recovery)));
+    let shared = Shared { unanswered: Unanswered::default(), memory, settled: Arc::default() };
+    let unanswered = &shared.unanswered;
     let opened = match first_connection(target).await {
         Ok(opened) => opened,
         Err(error) => {
             let failure = unreachable(target, &error);
             if let Ok(Some(text)) = tokio::time::timeout(FIRST_REQUEST, incoming.recv()).await {
-                unanswered.note_request(&text, prompt);
+                unanswered.note_request(&text, prompt, 0);
             }
-            unanswered.fail_all(&outgoing, &failure).await;
+            unanswered.fail(&outgoing, &failure, u64::MAX).await;
             drop(outgoing);
             let _ = tokio::time::timeout(FLUSH_DEADLINE, written).await;
             return Err(failure);
         }
     };
     let (to_server, leaving) = mpsc::channel(QUEUE);
-    let (came, mut from_server) = mpsc::channel::<String>(QUEUE);
-    let asked = unanswered.clone();
-    let from_editor = tokio::spawn(async move {
-        while let Some(text) = incoming.recv().await {
-            asked.note_request(&text, prompt);
-            if to_server.send(text).await.is_err() {
-                return;
-            }
-        }
-    });
-    let (answered, to_editor) = (unanswered.clone(), outgoing.clone());
-    let delivering = tokio::spawn(async move {
-        while let Some(text) = from_server.recv().await {
-            answered.note_response(&text);
-            if to_editor.send(text).await.is_err() {
-                return;
-            }
-        }
-    });
+    let (came, from_server) = mpsc::channel::<String>(QUEUE);
+    let from_editor = tokio::spawn(send_on(incoming, to_server, shared.clone(), prompt));
+    let host = target.address.authority.clone();
+    let delivering = tokio::spawn(deliver(from_server, outgoing.clone(), shared.clone(), host));
     let tell = Tell { outgoing: outgoing.clone(), notice, unanswered: unanswered.clone() };
-    let channel = Channel::new(Side::Client, limits(), opened.peer_received.is_some(), came, leaving);
-    let carried = carry(target, channel, opened, &tell).await;
+    let resumes = opened.peer_received.is_some();
+    let channel = Channel::new(Side::Client, limits(), resumes, came.clone(), leaving);
+    let relaying = Relaying { target, tell: &tell, shared: &shared, came };
+    let carried = relaying.carry(channel, opened).await;
+    drop(relaying);
     from_editor.abort();
     // What was received is written before the errors of what was not.
     let _ = tokio::time::timeout(FLUSH_DEADLINE, delivering).await;
     if let Err(failure) = &carried {
-        unanswered.fail_all(&outgoing, failure).await;
+        unanswered.fail(&outgoing, failure, u64::MAX).await;
     }
     drop((outgoing, tell));
     let _ = tokio::time::timeout(FLUSH_DEADLINE, written).await;
     carried
+}
+
+async fn send_on(
+    mut incoming: mpsc::Receiver<String>,
+    to_server: mpsc::Sender<String>,
+    shared: Shared,
+    prompt: &'static str,
+) {
+    let mut place = 0;
+    while let Some(text) = incoming.recv().await {
+        let Some(text) = shared.memory().note_from_editor(text) else { continue };
+        place += 1;
+        shared.unanswered.note_request(&text, prompt, place);
+        if to_server.send(text).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn deliver(
+    mut from_server: mpsc::Receiver<String>,
+    outgoing: mpsc::Sender<String>,
+    shared: Shared,
+    host: String,
+) {
+    while let Some(text) = from_server.recv().await {
+        if let Some(taken) = text.strip_prefix(RESTARTED) {
+            shared.memory().note_restart();
+            let failure = forgotten(&host);
+            shared.unanswered.fail(&outgoing, &failure, taken.parse().unwrap_or(0)).await;
+            shared.settled.notify_one();
+            continue;
+        }
+        shared.unanswered.note_response(&text);
+        let Some(text) = shared.memory().note_from_server(text) else { continue };
+        if outgoing.send(text).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Why a request that a server took will not be answered.
+fn forgotten(host: &str) -> Failure {
+    Failure::provider(format!("The connection to {host} was lost, and the server does not know it any more."))
+        .hint("A turn that ran may have been interrupted; what it did is in the chat. Prompt again to go on.")
 }
 
 /// A server that does not answer at once may be busy, or the connection may be lost in the middle of its beginning.
@@ -112,66 +174,101 @@ fn limits() -> Limits {
     Limits { message_bytes: 64 << 20, ..Limits::default() }
 }
 
-/// Carries messages over one connection after the other. The channel ends with it.
-async fn carry(target: &Target, mut channel: Channel, first: Opened, tell: &Tell) -> Result<(), Failure> {
-    let host = &target.address.authority;
-    let mut id = first.id.clone();
-    let resumes = first.peer_received.is_some();
-    let mut next = first;
-    loop {
-        let Opened { stream, already_read, peer_received, .. } = next;
-        match channel.run(stream, already_read, peer_received.unwrap_or_default()).await {
-            RunEnd::Closed => return Ok(()),
-            RunEnd::Broken => {
-                return Err(Failure::internal(format!("The server {host} does not keep to the protocol."))
-                    .hint("Use the same version of dragoman on both sides."));
-            }
-            RunEnd::Cut => {}
-        }
-        let Some(known) = id.as_deref().filter(|_| resumes) else {
-            return Err(Failure::provider(format!(
-                "The connection to {host} was lost, and this server cannot resume one."
-            )));
-        };
-        next = resume(target, known, &channel, tell).await?;
-        id = next.id.clone().or(id);
-    }
+/// The way to the server, and what is told to the editor about it.
+struct Relaying<'r> {
+    target: &'r Target,
+    tell: &'r Tell,
+    shared: &'r Shared,
+    /// To the editor, behind everything that was received.
+    came: mpsc::Sender<String>,
 }
 
-/// Connects again, with pauses that grow, for as long as the server keeps the connection.
-async fn resume(target: &Target, id: &str, channel: &Channel, tell: &Tell) -> Result<Opened, Failure> {
-    let host = &target.address.authority;
-    let began = Instant::now();
-    let (mut pause, mut is_told) = (FIRST_PAUSE, false);
-    loop {
-        let reason = match target.connect(Some((id, channel.received()))).await {
-            Ok(opened) if opened.peer_received.is_some() => {
-                if is_told {
-                    tell.person(&format!("The connection to {host} is back.")).await;
+impl Relaying<'_> {
+    /// Carries messages over one connection after the other. The channel ends with it.
+    async fn carry(&self, mut channel: Channel, first: Opened) -> Result<(), Failure> {
+        let host = &self.target.address.authority;
+        let resumes = first.peer_received.is_some();
+        let (mut id, mut next) = (first.id.clone(), first);
+        loop {
+            let Opened { stream, already_read, peer_received, .. } = next;
+            let end = channel.run(stream, already_read, peer_received.unwrap_or_default()).await;
+            let known = match end {
+                RunEnd::Closed => return Ok(()),
+                RunEnd::Broken => {
+                    return Err(Failure::internal(format!(
+                        "The server {host} does not keep to the protocol."
+                    ))
+                    .hint("Use the same version of dragoman on both sides."));
                 }
-                return Ok(opened);
-            }
-            Ok(_) | Err(ConnectError::Lost) => {
+                RunEnd::Cut => id.as_deref(),
+                RunEnd::SentAway => None,
+            };
+            if !resumes {
                 return Err(Failure::provider(format!(
-                    "The connection to {host} was lost, and the server does not know it any more."
-                ))
-                .hint("Open the chat again: what the server did is in it."));
+                    "The connection to {host} was lost, and this server cannot resume one."
+                )));
             }
-            Err(ConnectError::Refused(reason)) => {
-                return Err(Failure::provider(format!("The connection to {host} was lost: {reason}.")));
+            let resumed = match known {
+                Some(known) => self.connect(Some((known, channel.received()))).await?,
+                None => None,
+            };
+            next = match resumed {
+                Some(opened) => opened,
+                None => self.begin_again(&mut channel).await?,
+            };
+            id = next.id.clone().or(id);
+        }
+    }
+
+    /// Goes on with a server that knows nothing of the conversation: its chats are opened again.
+    async fn begin_again(&self, channel: &mut Channel) -> Result<Opened, Failure> {
+        let host = &self.target.address.authority;
+        let opened = self.connect(None).await?.ok_or_else(|| forgotten(host))?;
+        let messages = self.shared.memory().begin_again();
+        let taken = channel.restart(messages);
+        let settled = self.shared.settled.notified();
+        let _ = self.came.send(format!("{RESTARTED}{taken}")).await;
+        // An editor that does not read is not waited for.
+        let _ = tokio::time::timeout(FLUSH_DEADLINE, settled).await;
+        self.tell
+            .person(&format!(
+                "The server {host} has begun a new connection. A turn that ran may be interrupted."
+            ))
+            .await;
+        Ok(opened)
+    }
+
+    /// Connects again, with pauses that grow, for as long as the server keeps the connection. `None`: the server has forgotten it.
+    async fn connect(&self, known: Option<(&str, u64)>) -> Result<Option<Opened>, Failure> {
+        let host = &self.target.address.authority;
+        let began = Instant::now();
+        let (mut pause, mut is_told) = (FIRST_PAUSE, false);
+        loop {
+            let reason = match self.target.connect(known).await {
+                Ok(opened) if opened.peer_received.is_some() => {
+                    if is_told {
+                        self.tell.person(&format!("The connection to {host} is back.")).await;
+                    }
+                    return Ok(Some(opened));
+                }
+                Ok(_) | Err(ConnectError::Lost) => return Ok(None),
+                Err(ConnectError::Refused(reason)) => {
+                    return Err(Failure::auth(format!("The connection to {host} was ended: {reason}.")));
+                }
+                Err(ConnectError::Unreachable(reason)) => reason,
+            };
+            if began.elapsed() > LONGEST_OUTAGE {
+                return Err(Failure::provider(format!("The connection to {host} was lost: {reason}."))
+                    .hint("Open the chat again when the server can be reached."));
             }
-            Err(ConnectError::Unreachable(reason)) => reason,
-        };
-        if began.elapsed() > LONGEST_OUTAGE {
-            return Err(Failure::provider(format!("The connection to {host} was lost: {reason}."))
-                .hint("Open the chat again when the server can be reached."));
+            if !is_told && began.elapsed() > UNTOLD_OUTAGE {
+                is_told = true;
+                let sentence = format!("The connection to {host} is lost ({reason}). Trying again …");
+                self.tell.person(&sentence).await;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
-        if !is_told && began.elapsed() > UNTOLD_OUTAGE {
-            is_told = true;
-            tell.person(&format!("The connection to {host} is lost ({reason}). Trying again …")).await;
-        }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
@@ -199,8 +296,10 @@ struct Tell {
 impl Tell {
     async fn person(&self, sentence: &str) {
         tracing::warn!("{sentence}");
-        let mut sessions: Vec<Option<String>> =
-            self.unanswered.requests().values().filter(|it| it.is_some()).cloned().collect();
+        let mut sessions: Vec<Option<String>> = {
+            let requests = self.unanswered.requests();
+            requests.values().map(|asked| asked.session.clone()).filter(Option::is_some).collect()
+        };
         sessions.sort();
         sessions.dedup();
         if sessions.is_empty() {
@@ -215,13 +314,14 @@ impl Tell {
 }
 
 impl Unanswered {
-    fn requests(&self) -> MutexGuard<'_, HashMap<Id, Option<String>>> {
+    fn requests(&self) -> MutexGuard<'_, HashMap<Id, Asked>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note_request(&self, text: &str, prompt: &str) {
+    fn note_request(&self, text: &str, prompt: &str, place: u64) {
         if let Carried::Request { id, method, session } = Carried::of(text) {
-            self.requests().insert(id, session.filter(|_| method == prompt));
+            let session = session.filter(|_| method == prompt);
+            self.requests().insert(id, Asked { place, session });
         }
     }
 
@@ -231,9 +331,17 @@ impl Unanswered {
         }
     }
 
-    async fn fail_all(&self, outgoing: &mpsc::Sender<String>, failure: &Failure) {
-        let ids: Vec<Id> = self.requests().drain().map(|(id, _)| id).collect();
-        for id in ids {
+    /// Answers the requests up to this place.
+    async fn fail(&self, outgoing: &mpsc::Sender<String>, failure: &Failure, until: u64) {
+        let mut failed = Vec::new();
+        self.requests().retain(|id, asked| {
+            let is_failed = asked.place <= until;
+            if is_failed {
+                failed.push(id.clone());
+            }
+            !is_failed
+        });
+        for id in failed {
             let sentence = format!("{failure} It is not known whether this request was carried out.");
             if outgoing.send(rpc::failed(Some(&id), &Fault::internal(sentence))).await.is_err() {
                 return;

@@ -15,6 +15,9 @@ pub enum Carried {
         method: String,
         session: Option<String>,
     },
+    Notification {
+        method: String,
+    },
     Response {
         id: Id,
     },
@@ -36,9 +39,8 @@ impl Carried {
                 Carried::Request { id, method: method.into_owned(), session }
             }
             Incoming::Response { id: Some(id), .. } => Carried::Response { id },
-            Incoming::Response { id: None, .. }
-            | Incoming::Notification { .. }
-            | Incoming::Invalid { .. } => Carried::Other,
+            Incoming::Notification { method, .. } => Carried::Notification { method: method.into_owned() },
+            Incoming::Response { id: None, .. } | Incoming::Invalid { .. } => Carried::Other,
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Accounts of a server: names with a role and a token, of which only a hash is stored.
 //!
 //! Must not know requests. Invariants: a token is shown once and never stored; comparing one takes the same time whatever
-//! differs; a revoked token is refused at once, and what it had opened ends within `SWEEP`.
+//! differs; a revoked token is refused at once, and what it had opened ends within `SWEEP`, as it does when the account is
+//! changed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
@@ -59,9 +60,7 @@ pub async fn add(
     workspaces: Vec<PathBuf>,
 ) -> Result<String, Failure> {
     check_name(name)?;
-    if budget.is_some_and(|budget| !budget.is_finite() || budget < 0.0) {
-        return Err(Failure::user("A budget is an amount of US dollars, 0 or more."));
-    }
+    check_budget(budget)?;
     if list(store.as_ref()).await?.len() >= MOST_ACCOUNTS {
         return Err(Failure::user(format!("There are {MOST_ACCOUNTS} accounts already."))
             .hint("Revoke some with `dragoman serve tokens revoke NAME`."));
@@ -89,11 +88,47 @@ pub async fn list(store: &dyn Store) -> Result<Vec<Account>, Failure> {
 
 pub async fn revoke(store: &Arc<dyn Store>, name: &str) -> Result<(), Failure> {
     if !store.remove(KIND, name).await? {
-        return Err(Failure::user(format!("There is no account {name}."))
-            .hint("`dragoman serve tokens list` names them."));
+        return Err(no_account(name));
     }
     let act = Act { who: LOCAL, action: "token revoked", chat: None, detail: Some(name) };
     Audit::new(store.clone()).write(act).await
+}
+
+/// Gives an account another role or budget; its token stays. What it has open ends.
+pub async fn change(
+    store: &Arc<dyn Store>,
+    name: &str,
+    role: Option<Role>,
+    budget: Option<f64>,
+) -> Result<(), Failure> {
+    check_budget(budget)?;
+    let stored = store.get(KIND, name).await?.and_then(|value| serde_json::from_str::<Stored>(&value).ok());
+    let mut stored = stored.ok_or_else(|| no_account(name))?;
+    if let Some(role) = role {
+        role.as_str().clone_into(&mut stored.role);
+    }
+    stored.budget = budget.or(stored.budget);
+    let value = serde_json::to_string(&stored).map_err(|error| Failure::internal(error.to_string()))?;
+    let detail = format!(
+        "{name}: {}, {}",
+        stored.role,
+        stored.budget.map_or("no budget".into(), |it| format!("${it:.2}"))
+    );
+    // The log first: a change that it does not have does not happen.
+    let act = Act { who: LOCAL, action: "account changed", chat: None, detail: Some(&detail) };
+    Audit::new(store.clone()).write(act).await?;
+    store.put(KIND, name, value).await
+}
+
+fn check_budget(budget: Option<f64>) -> Result<(), Failure> {
+    if budget.is_some_and(|budget| !budget.is_finite() || budget < 0.0) {
+        return Err(Failure::user("A budget is an amount of US dollars, 0 or more."));
+    }
+    Ok(())
+}
+
+fn no_account(name: &str) -> Failure {
+    Failure::user(format!("There is no account {name}.")).hint("`dragoman serve tokens list` names them.")
 }
 
 fn account(name: String, value: &str) -> Option<Account> {
@@ -124,8 +159,8 @@ struct Shared {
     store: Arc<dyn Store>,
     /// Real paths of the folders that the server names.
     workspaces: Vec<PathBuf>,
-    /// What ends with an account, by its name and the hash of its token.
-    open: Mutex<HashMap<(String, String), CancellationToken>>,
+    /// What ends with an account as it was when it connected.
+    open: Mutex<HashMap<String, CancellationToken>>,
 }
 
 impl Accounts {
@@ -152,8 +187,7 @@ impl Accounts {
             }
         }
         let Some(account) = found else { return Ok(None) };
-        let place = (account.name.clone(), account.hash.clone());
-        let ended = self.connections().entry(place).or_default().clone();
+        let ended = self.connections().entry(place(&account)).or_default().clone();
         let Account { name, role, budget, .. } = account;
         let workspaces = self.workspaces_of(&account.workspaces);
         Ok(Some(Caller { name, role, workspaces, budget, ended }))
@@ -173,11 +207,7 @@ impl Accounts {
         all.filter(|path| named.contains(path)).cloned().collect()
     }
 
-    fn open_places(&self) -> Vec<(String, String)> {
-        self.connections().keys().cloned().collect()
-    }
-
-    fn connections(&self) -> MutexGuard<'_, HashMap<(String, String), CancellationToken>> {
+    fn connections(&self) -> MutexGuard<'_, HashMap<String, CancellationToken>> {
         self.0.open.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
@@ -189,20 +219,27 @@ fn real(path: &Path) -> Result<PathBuf, Failure> {
     })
 }
 
-/// Ends what revoked accounts have open.
+/// Ends what revoked and changed accounts have open.
 async fn sweep(shared: Weak<Shared>) {
     loop {
         tokio::time::sleep(SWEEP).await;
         let Some(accounts) = shared.upgrade().map(Accounts) else { return };
         let Ok(known) = list(accounts.0.store.as_ref()).await else { continue };
-        for place in accounts.open_places() {
-            if !known.iter().any(|account| account.name == place.0 && account.hash == place.1)
-                && let Some(ended) = accounts.connections().remove(&place)
-            {
+        let known: HashSet<String> = known.iter().map(place).collect();
+        accounts.connections().retain(|place, ended| {
+            let is_known = known.contains(place);
+            if !is_known {
                 ended.cancel();
             }
-        }
+            is_known
+        });
     }
+}
+
+/// All that decides what an account may do.
+fn place(account: &Account) -> String {
+    let Account { name, role, budget, workspaces, hash, created: _ } = account;
+    format!("{name} {hash} {role:?} {budget:?} {workspaces:?}")
 }
 
 fn is_equal(left: &str, right: &str) -> bool {

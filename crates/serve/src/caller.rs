@@ -6,6 +6,9 @@ use std::path::PathBuf;
 
 use domain::CancellationToken;
 
+/// Why a stream or connection ends that `Caller::ended` ends.
+pub const ENDED: &str = "The token was revoked, or the rights of its account were changed.";
+
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Role {
     /// Opens, lists and follows chats.
@@ -45,6 +48,6 @@ pub struct Caller {
     pub workspaces: Vec<PathBuf>,
     /// US dollars in all; `None`: only the server's own limits hold.
     pub budget: Option<f64>,
-    /// Cancelled soon after the token was revoked: everything that serves this caller ends.
+    /// Cancelled soon after the token was revoked or the account changed: everything that serves this caller ends.
     pub ended: CancellationToken,
 }

@@ -18,12 +18,15 @@ use domain::command::{
 use domain::link::{Commands, Engine};
 use domain::queue::Received;
 use domain::store::{ListFilter, ListPosition, SearchQuery, SessionSummary};
-use domain::{Abilities, AskId, BoxFuture, Command, Failure, ItemId, Link, SessionId, Store};
+use domain::{Abilities, AskId, BoxFuture, Command, Failure, FailureKind, ItemId, Link, SessionId, Store};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How often chats without a page are looked at.
 const SWEEP: Duration = Duration::from_secs(20);
 /// The most chats of a list.
 const LONGEST_LIST: usize = 200;
+/// Streams that one account, or the pages of this machine, may have open: each holds a whole chat until it is read.
+const MOST_STREAMS: usize = 16;
 const PREFERENCES: (&str, &str) = ("serve", "preferences");
 
 /// What a program holds at this moment.
@@ -74,6 +77,7 @@ struct Shared {
     commands: Commands,
     /// How many pages show a chat that this process opened.
     shown: Mutex<HashMap<SessionId, usize>>,
+    streams: Arc<Semaphore>,
 }
 
 /// A page that shows a chat; dropping it leaves the chat.
@@ -94,8 +98,9 @@ impl Chats {
     /// Attaches to the engine; ends with it.
     pub async fn open(options: Options) -> Result<Self, Failure> {
         let Link { commands, mut events, host } = options.engine.attach(abilities()).await?;
-        let chats =
-            Self(Arc::new(Shared { options, commands: commands.clone(), shown: Mutex::new(HashMap::new()) }));
+        let streams = Arc::new(Semaphore::new(MOST_STREAMS));
+        let shared = Shared { options, commands: commands.clone(), shown: Mutex::default(), streams };
+        let chats = Self(Arc::new(shared));
         chats.enter(&commands).await?;
         // Nothing is shown by this front-end; pages have their own.
         tokio::spawn(async move {
@@ -244,6 +249,14 @@ impl Chats {
         let session = id.clone();
         let info = commands.call(|reply| Command::Load { session, servers: Vec::new(), reply }).await?;
         Ok((shown, info))
+    }
+
+    /// A place for one more stream.
+    pub(crate) fn stream_place(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        self.0.streams.clone().try_acquire_owned().map_err(|_| {
+            Failure::new(FailureKind::Quota, format!("{MOST_STREAMS} streams are open already."))
+                .hint("Close one of them.")
+        })
     }
 
     pub(crate) fn commands(&self) -> &Commands {

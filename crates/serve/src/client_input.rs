@@ -3,7 +3,7 @@
 //! Must not know callers' chats. Invariant: what the administrator does not name is refused.
 
 use domain::ask::Answer;
-use domain::command::{ServerSpec, ServerTransport, SessionSettings};
+use domain::command::{Context, ServerSpec, ServerTransport, SessionSettings};
 use domain::tool::ServerAction;
 use domain::{Command, Failure};
 
@@ -94,6 +94,15 @@ pub(crate) fn check_server_command(text: &str, role: Role) -> Result<(), Failure
     if is_refused {
         return Err(Failure::user(format!("{word} is about the server and not for this role."))
             .hint("Ask the administrator of the server."));
+    }
+    Ok(())
+}
+
+/// The server would fetch such a page at once, also from itself and its own network, without a question or a rule.
+pub(crate) fn check_contexts(contexts: &[Context]) -> Result<(), Failure> {
+    if contexts.iter().any(|context| matches!(context, Context::Web { .. })) {
+        return Err(Failure::user("This server fetches no page that a client attaches.")
+            .hint("Write the address in the prompt: the agent fetches it by a call that is approved."));
     }
     Ok(())
 }

@@ -7,8 +7,9 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
 
-use domain::command::{Completed, Reply, SessionInfo, UserPrompt, reply};
+use domain::command::{Reply, SessionInfo, UserPrompt, reply};
 use domain::link::{Engine, Envelope};
 use domain::queue::EventSender;
 use domain::store::SessionSummary;
@@ -18,10 +19,11 @@ use tokio::sync::mpsc;
 use crate::audit::{Act, Audit};
 use crate::caller::{Caller, Role};
 use crate::client_input::{
-    check_server_action, check_server_command, check_servers, check_settings, check_trust, detail_of, least,
-    name_of,
+    check_contexts, check_server_action, check_server_command, check_servers, check_settings, check_trust,
+    detail_of, least, name_of,
 };
 use crate::ledger::Ledger;
+use crate::limits::Limits;
 
 /// The longest name of a client.
 const LONGEST_CLIENT: usize = 60;
@@ -49,6 +51,7 @@ struct Shared {
     policy: Policy,
     audit: Audit,
     ledger: Ledger,
+    limits: Limits,
     /// The folders of chats that were opened here and may not be stored yet.
     opened: Mutex<HashMap<SessionId, Vec<PathBuf>>>,
 }
@@ -71,7 +74,8 @@ impl Guard {
     pub fn new(engine: Engine, store: Arc<dyn Store>, policy: Policy) -> Self {
         let audit = Audit::new(store.clone());
         let ledger = Ledger::new(engine.clone(), store.clone(), audit.clone(), policy.team_budget);
-        Self(Arc::new(Shared { engine, store, policy, audit, ledger, opened: Mutex::default() }))
+        let (limits, opened) = (Limits::default(), Mutex::default());
+        Self(Arc::new(Shared { engine, store, policy, audit, ledger, limits, opened }))
     }
 
     pub fn audit(&self) -> &Audit {
@@ -157,6 +161,7 @@ impl Proxy {
     async fn handle(&mut self, front: FrontendId, mut command: Command) {
         let name = name_of(&command);
         if let Err(failure) = self.check(front, &mut command).await {
+            self.slow_down().await;
             let detail = format!("{name}: {}", failure.message);
             let act = Act { who: &self.caller.name, action: "refused", chat: None, detail: Some(&detail) };
             if let Err(failure) = self.shared.audit.write(act).await {
@@ -172,6 +177,16 @@ impl Proxy {
         }
         if let Err(failure) = self.shared.engine.pass(Envelope { front, command }).await {
             tracing::debug!(%failure, "the engine is gone");
+        }
+    }
+
+    /// A caller whose commands come too fast waits, so that nobody fills the log; other callers do not.
+    async fn slow_down(&self) {
+        while let Err(wait) = self.shared.limits.account(&self.caller.name, Instant::now()) {
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = self.caller.ended.cancelled() => return,
+            }
         }
     }
 
@@ -205,6 +220,7 @@ impl Proxy {
         }
         self.restrict(front, command).await?;
         if let Some(action) = action {
+            self.slow_down().await;
             let detail = detail_of(command);
             let (chat, detail) = (chat.as_ref().map(SessionId::as_str), detail.as_deref());
             self.shared.audit.write(Act { who: &self.caller.name, action, chat, detail }).await?;
@@ -245,9 +261,9 @@ impl Proxy {
             }
             Command::Configure { change, .. } => check_trust(change)?,
             Command::Prompt { session, prompt, .. } => self.restrict_prompt(session, prompt).await?,
-            Command::Complete { reply, .. } => {
+            Command::Complete { completion, .. } => {
                 self.shared.ledger.check(&self.caller).await?;
-                self.charge(reply);
+                completion.gate = self.shared.ledger.gate(&self.caller, None);
             }
             Command::ServerAction { action, .. } => check_server_action(action)?,
             _ => {}
@@ -282,8 +298,10 @@ impl Proxy {
     async fn restrict_prompt(&self, session: &SessionId, prompt: &mut UserPrompt) -> Result<(), Failure> {
         check_trust(&mut prompt.change)?;
         check_server_command(&prompt.text, self.caller.role)?;
+        check_contexts(&prompt.contexts)?;
         let left = self.shared.ledger.check(&self.caller).await?;
         prompt.limits.max_cost = least(prompt.limits.max_cost, left);
+        prompt.limits.gate = self.shared.ledger.gate(&self.caller, Some(session.clone()));
         let folders = self.shared.folders_of(session).await?.unwrap_or_default();
         self.shared.ledger.watch(&self.caller.name, session, folders).await
     }
@@ -299,20 +317,6 @@ impl Proxy {
                 chats
             });
             let _ = theirs.send(listed);
-        });
-    }
-
-    /// The caller pays for a call beside all chats.
-    fn charge(&self, reply: &mut Reply<Completed>) {
-        let (ledger, who, theirs) = (self.shared.ledger.clone(), self.caller.name.clone(), take(reply));
-        let (ours, completed) = domain::command::reply();
-        *reply = ours;
-        tokio::spawn(async move {
-            let completed: Result<Completed, Failure> = completed.await;
-            if let Some(cost) = completed.as_ref().ok().and_then(|completed| completed.cost) {
-                ledger.charge(&who, cost).await;
-            }
-            let _ = theirs.send(completed);
         });
     }
 

@@ -1,7 +1,8 @@
 //! What accounts have spent: sums in the store, and a watcher for each chat in which an account's turn runs.
 //!
-//! Must not know HTTP. Invariants: sums survive the process; a turn is paid by the account that began it; a chat whose turn
-//! runs is kept open, whether its client stays or not.
+//! Must not know HTTP. Invariants: sums survive the process; a turn is paid by the account that began it, and each of its
+//! calls once: by the purse where this process makes the call, else by the watcher; a chat whose turn runs is kept open,
+//! whether its client stays or not.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -9,16 +10,27 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use domain::command::WorkspaceSpec;
 use domain::link::Engine;
-use domain::{Abilities, Command, EventBody, Fact, Failure, Follower, SessionId, Store};
+use domain::spending::{Gate, Payer, Reservation};
+use domain::{
+    Abilities, BoxFuture, Command, EventBody, Fact, Failure, FailureKind, Follower, SessionId, Store,
+};
 
 use crate::audit::{Act, Audit};
 use crate::caller::Caller;
+use crate::client_input::least;
 use crate::guard::over_budget;
+use crate::purse::Purses;
 
 /// US dollars by account.
 const SPENT: &str = "serve.spent";
 /// US dollars of all accounts.
 const TEAM: (&str, &str) = ("serve.team", "spent");
+/// The purse of all accounts; no account has this name.
+const TEAM_PURSE: &str = "";
+/// All accounts, in a sentence.
+const SERVER: &str = "This server";
+/// How long a call waits for other calls of its account.
+const RESERVE_DEADLINE: std::time::Duration = std::time::Duration::from_secs(600);
 /// A prompt that begins no turn within this time is forgotten.
 const TURN_DEADLINE: std::time::Duration = std::time::Duration::from_secs(120);
 
@@ -33,6 +45,7 @@ struct Shared {
     team_budget: Option<f64>,
     /// The chats that are watched.
     watched: Mutex<HashMap<SessionId, Watched>>,
+    purses: Purses,
 }
 
 #[derive(Clone)]
@@ -41,28 +54,114 @@ struct Watched {
     payer: String,
     /// Counts up with each prompt, so that the end of a turn does not end the watch over the next one.
     prompts: u64,
+    /// The calls of this chat are made by this process, which charges them itself.
+    is_charged: bool,
+}
+
+/// An account that pays for calls.
+struct Account {
+    ledger: Ledger,
+    name: String,
+    budget: Option<f64>,
+    chat: Option<SessionId>,
+}
+
+impl Payer for Account {
+    fn reserve(&self, most: Option<f64>) -> BoxFuture<'_, Result<Reservation, Failure>> {
+        Box::pin(async move {
+            if let Some(chat) = &self.chat
+                && let Some(watched) = self.ledger.watched().get_mut(chat)
+            {
+                watched.is_charged = true;
+            }
+            self.ledger.reserve(self, most).await
+        })
+    }
 }
 
 impl Ledger {
     pub(crate) fn new(engine: Engine, store: Arc<dyn Store>, audit: Audit, team_budget: Option<f64>) -> Self {
-        Self(Arc::new(Shared { engine, store, audit, team_budget, watched: Mutex::default() }))
+        Self(Arc::new(Shared {
+            engine,
+            store,
+            audit,
+            team_budget,
+            watched: Mutex::default(),
+            purses: Purses::default(),
+        }))
     }
 
     /// What an account has spent, in US dollars.
     pub async fn spent(&self, name: &str) -> Result<f64, Failure> {
-        spent(self.0.store.as_ref(), name).await
+        let stored = spent(self.0.store.as_ref(), name).await?;
+        Ok(self.0.purses.spent(name, stored))
+    }
+
+    async fn team_spent(&self) -> Result<f64, Failure> {
+        let stored = self.0.store.add(TEAM.0, TEAM.1, 0.0).await?;
+        Ok(self.0.purses.spent(TEAM_PURSE, stored))
+    }
+
+    /// The payer of the caller's turns in a chat, or of a call beside all chats.
+    pub(crate) fn gate(&self, caller: &Caller, chat: Option<SessionId>) -> Gate {
+        let (name, budget) = (caller.name.clone(), caller.budget);
+        Gate::new(Arc::new(Account { ledger: self.clone(), name, budget, chat }))
+    }
+
+    /// Parallel calls are let through while the most that they can cost fits into each budget; near its end one at a time.
+    async fn reserve(&self, account: &Account, most: Option<f64>) -> Result<Reservation, Failure> {
+        let budgets = [(account.name.as_str(), account.budget), (TEAM_PURSE, self.0.team_budget)];
+        if most.is_none() && budgets.iter().any(|(_, budget)| budget.is_some()) {
+            return Err(Failure::user("A model without a known price cannot be used with a budget.")
+                .hint("Choose another model."));
+        }
+        let amount = most.unwrap_or(0.0);
+        let late = tokio::time::Instant::now() + RESERVE_DEADLINE;
+        loop {
+            let changed = self.0.purses.changed();
+            let mut changed = std::pin::pin!(changed);
+            changed.as_mut().enable();
+            if account.budget.is_some() {
+                rest(&account.name, self.spent(&account.name).await?, account.budget)?;
+            }
+            if self.0.team_budget.is_some() {
+                rest(SERVER, self.team_spent().await?, self.0.team_budget)?;
+            }
+            if self.0.purses.take(&budgets, amount) {
+                break;
+            }
+            if tokio::time::timeout_at(late, changed).await.is_err() {
+                return Err(Failure::new(
+                    FailureKind::Quota,
+                    "Other requests use what is left of the budget, and they do not end.",
+                )
+                .hint("Stop them, or try again later."));
+            }
+        }
+        let (ledger, name) = (self.clone(), account.name.clone());
+        Ok(Reservation::new(move |cost| ledger.settle(name, amount, cost)))
+    }
+
+    /// The sums of this process change at once, those of the store soon after.
+    fn settle(&self, name: String, amount: f64, cost: f64) {
+        let cost = if cost.is_finite() && cost > 0.0 { cost } else { 0.0 };
+        self.0.purses.give_back(&[name.as_str(), TEAM_PURSE], amount, cost);
+        if cost > 0.0
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let ledger = self.clone();
+            runtime.spawn(async move { ledger.charge(&name, cost).await });
+        }
     }
 
     /// What the caller may still spend; fails where nothing is left. `None`: there is no budget.
     pub(crate) async fn check(&self, caller: &Caller) -> Result<Option<f64>, Failure> {
         let mut left = None;
         if let Some(budget) = caller.budget {
-            left = Some(rest(&caller.name, self.spent(&caller.name).await?, budget)?);
+            left = rest(&caller.name, self.spent(&caller.name).await?, Some(budget))?;
         }
-        if let Some(budget) = self.0.team_budget {
-            let spent = self.0.store.add(TEAM.0, TEAM.1, 0.0).await?;
-            let rest = rest("This server", spent, budget)?;
-            left = Some(left.map_or(rest, |left: f64| left.min(rest)));
+        if self.0.team_budget.is_some() {
+            left = least(left, rest(SERVER, self.team_spent().await?, self.0.team_budget)?);
         }
         Ok(left)
     }
@@ -87,8 +186,11 @@ impl Ledger {
     ) -> Result<(), Failure> {
         {
             let mut watched = self.watched();
-            let prompts = watched.get(chat).map_or(0, |known| known.prompts) + 1;
-            if watched.insert(chat.clone(), Watched { payer: name.to_owned(), prompts }).is_some() {
+            let known = watched.get(chat);
+            let prompts = known.map_or(0, |known| known.prompts) + 1;
+            let is_charged = known.is_some_and(|known| known.is_charged);
+            let payer = name.to_owned();
+            if watched.insert(chat.clone(), Watched { payer, prompts, is_charged }).is_some() {
                 return Ok(());
             }
         }
@@ -146,7 +248,9 @@ impl Ledger {
                 }
                 Fact::UsageChanged { usage } => {
                     let now = usage.session_cost.unwrap_or(0.0);
-                    if let Some(payer) = &payer {
+                    if let Some(payer) = &payer
+                        && !self.is_charged(chat)
+                    {
                         self.charge(payer, now - before).await;
                     }
                     before = now;
@@ -162,6 +266,10 @@ impl Ledger {
         let watched = self.watched();
         let known = watched.get(chat);
         (known.map(|known| known.payer.clone()), known.map_or(0, |known| known.prompts))
+    }
+
+    fn is_charged(&self, chat: &SessionId) -> bool {
+        self.watched().get(chat).is_some_and(|known| known.is_charged)
     }
 
     /// Ends the watch, unless another prompt came.
@@ -184,6 +292,9 @@ pub async fn spent(store: &dyn Store, name: &str) -> Result<f64, Failure> {
     store.add(SPENT, name, 0.0).await
 }
 
-fn rest(who: &str, spent: f64, budget: f64) -> Result<f64, Failure> {
-    if spent >= budget { Err(over_budget(who, spent, budget)) } else { Ok(budget - spent) }
+fn rest(who: &str, spent: f64, budget: Option<f64>) -> Result<Option<f64>, Failure> {
+    match budget {
+        Some(budget) if spent >= budget => Err(over_budget(who, spent, budget)),
+        budget => Ok(budget.map(|budget| budget - spent)),
+    }
 }

@@ -13,6 +13,7 @@ mod door;
 pub mod guard;
 mod ledger;
 mod limits;
+mod purse;
 mod routes;
 mod sockets;
 mod stream;
@@ -20,7 +21,7 @@ mod to_wire;
 
 pub use accounts::{Account, Accounts};
 pub use audit::{Act, Audit, Entry, Verified};
-pub use caller::{Caller, Role};
+pub use caller::{Caller, ENDED, Role};
 pub use chats::{Chats, Options, RunningChat, RunningState, Scope};
 pub use door::{Server, ServerOptions};
 pub use guard::{Guard, Policy};

@@ -15,8 +15,8 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use domain::BoxFuture;
 use domain::link::Engine;
+use domain::{BoxFuture, CancellationToken};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use remote::{CONNECTION_ID, Channel, Limits, RESUME, RunEnd, Side};
@@ -47,6 +47,8 @@ pub struct Entrance {
     pub caller: String,
     /// The engine as that caller may use it.
     pub engine: Engine,
+    /// Cancelled when the caller may not use it any more.
+    pub ended: CancellationToken,
 }
 
 type Admit = Box<dyn Fn(String) -> BoxFuture<'static, Result<Entrance, ApiError>> + Send + Sync>;
@@ -131,9 +133,12 @@ impl Sockets {
             let known = Known { caller: entrance.caller, path: endpoint.path, attach };
             connections.insert(id.clone(), known);
         }
-        let (sockets, engine, name) = (self.clone(), entrance.engine, id.clone());
+        let (sockets, name) = (self.clone(), id.clone());
+        let Entrance { engine, ended, .. } = entrance;
         tokio::spawn(async move {
-            if let Err(error) = keep(endpoint, engine, resumes, sockets.0.kept, attaches).await {
+            if let Err(error) =
+                keep(endpoint, engine, ended, resumes.then_some(sockets.0.kept), attaches).await
+            {
                 tracing::warn!(%error, "a protocol for an editor could not be served");
             }
             sockets.connections().remove(&name);
@@ -258,8 +263,8 @@ fn bearer(headers: &HeaderMap) -> Result<String, ApiError> {
 async fn keep(
     endpoint: Endpoint,
     engine: Engine,
-    resumes: bool,
-    kept: Duration,
+    ended: CancellationToken,
+    kept: Option<Duration>,
     attaches: mpsc::Receiver<Attach>,
 ) -> io::Result<()> {
     let (near, far) = tokio::io::duplex(PIPE_BYTES);
@@ -268,8 +273,8 @@ async fn keep(
     let (input, output) = tokio::io::split(near);
     let Messages { incoming, outgoing, .. } =
         rpc::messages(endpoint.framing, LARGEST_ANSWER, Transport::stream(input, output))?;
-    let channel = Channel::new(Side::Server, Limits::default(), resumes, outgoing, incoming);
-    carry(channel, resumes.then_some(kept), attaches).await;
+    let channel = Channel::new(Side::Server, Limits::default(), kept.is_some(), outgoing, incoming);
+    carry(channel.until(ended.clone(), crate::caller::ENDED), kept, attaches, &ended).await;
     // The protocol has read the end of its input now.
     let mut served = served;
     match timeout(END_DEADLINE, &mut served).await {
@@ -283,7 +288,12 @@ async fn keep(
 }
 
 /// `kept`: how long a lost connection waits for another WebSocket; `None`: it ends at once.
-async fn carry(mut channel: Channel, kept: Option<Duration>, mut attaches: mpsc::Receiver<Attach>) {
+async fn carry(
+    mut channel: Channel,
+    kept: Option<Duration>,
+    mut attaches: mpsc::Receiver<Attach>,
+    ended: &CancellationToken,
+) {
     let mut next = None;
     loop {
         let attach = match next.take() {
@@ -295,9 +305,13 @@ async fn carry(mut channel: Channel, kept: Option<Duration>, mut attaches: mpsc:
                     Some(kept) => kept,
                     None => UPGRADE_DEADLINE,
                 };
-                match timeout(wait, attaches.recv()).await {
-                    Ok(Some(attach)) => attach,
-                    Ok(None) | Err(_) => return,
+                tokio::select! {
+                    attach = attaches.recv() => match attach {
+                        Some(attach) => attach,
+                        None => return,
+                    },
+                    () = tokio::time::sleep(wait) => return,
+                    () = ended.cancelled() => return,
                 }
             }
         };
@@ -320,7 +334,7 @@ async fn carry(mut channel: Channel, kept: Option<Duration>, mut attaches: mpsc:
         };
         let is_over = match end {
             RunEnd::Cut => kept.is_none(),
-            RunEnd::Closed | RunEnd::Broken => true,
+            RunEnd::Closed | RunEnd::SentAway | RunEnd::Broken => true,
         };
         if is_over {
             return;

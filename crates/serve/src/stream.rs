@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use domain::link::Commands;
 use domain::replay::{read, visible_facts};
-use domain::{Command, EventBody, Fact, Failure, Follower, Recorded, SessionId};
+use domain::{CancellationToken, Command, EventBody, Fact, Failure, Follower, Recorded, SessionId};
 use futures_util::Stream;
 use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
 
+use crate::caller::ENDED;
 use crate::chats::{Chats, Shown};
 use crate::to_wire::{PageEvent, Projection, chat_value};
 
@@ -20,15 +22,19 @@ struct ChatStream {
     follower: Follower,
     projection: Projection,
     ready: VecDeque<PageEvent>,
+    /// Cancelled when the account may not read it any more; the last event says so.
+    ended: Option<CancellationToken>,
     /// Leaves the chat when the page has gone.
     _shown: Shown,
+    _place: OwnedSemaphorePermit,
 }
 
-/// Begins with the event `snapshot`; ends with the engine, or when the page goes.
+/// Begins with the event `snapshot`; ends with the engine, when the page goes, or with the event `end`.
 pub(crate) async fn open(
     chats: &Chats,
     id: SessionId,
 ) -> Result<impl Stream<Item = (&'static str, String)> + Send + 'static, Failure> {
+    let place = chats.stream_place()?;
     let (mut shown, _) = chats.show(&id).await?;
     let link = shown.link.take().ok_or_else(Failure::closed)?;
     let commands = link.commands.clone();
@@ -38,7 +44,9 @@ pub(crate) async fn open(
         commands,
         projection: Projection::default(),
         ready: VecDeque::new(),
+        ended: chats.scope().map(|scope| scope.caller.ended.clone()),
         _shown: shown,
+        _place: place,
     };
     let first = stream.snapshot().await?;
     stream.ready.push_back(first);
@@ -54,7 +62,10 @@ impl ChatStream {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
             }
-            let event = self.follower.next().await?;
+            let Some(event) = self.follower.next().await else {
+                self.ended.take().filter(CancellationToken::is_cancelled)?;
+                return Some(PageEvent { name: "end", data: json!({"message": ENDED}) });
+            };
             let fact = match &event.body {
                 EventBody::Fact(recorded) => Some(&recorded.fact),
                 EventBody::Delta(_)

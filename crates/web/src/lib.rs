@@ -10,6 +10,7 @@ mod certificate;
 mod guard;
 mod host;
 mod listener;
+mod patience;
 mod site;
 mod tls;
 

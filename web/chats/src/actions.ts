@@ -102,6 +102,12 @@ export function openFromAddress() {
 
 async function follow(key: string, signal: AbortSignal) {
   const whenEvent = (name: string, data: unknown) => {
+    if (name === "end") {
+      // The token was revoked, or the role is another one now.
+      update({ farewell: (data as { message: string }).message });
+      void readAbout().catch(() => {});
+      return;
+    }
     updateOpen(key, (open) => apply(open, name, data));
     say(name, data);
     if (name === "turn" || name === "chat") void readList();

@@ -26,7 +26,7 @@ export function App() {
   useEffect(() => {
     document.title = page.open === undefined ? "Chats – Dragoman" : `${title ?? "New chat"} – Dragoman`;
   }, [title, page.open === undefined]);
-  if (page.phase === "no-session") return isServer() ? <LogIn /> : <NoSession />;
+  if (page.phase === "no-session") return isServer() ? <LogIn farewell={page.farewell} /> : <NoSession />;
   return (
     <div class="page" data-view={page.open === undefined ? "list" : "chat"}>
       <a class="skip" href="#main" onClick={skip}>
@@ -136,7 +136,7 @@ function Account({ page }: { page: Page }) {
   );
 }
 
-function LogIn() {
+function LogIn({ farewell }: { farewell: string }) {
   const [token, setToken] = useState("");
   const [problem, setProblem] = useState<Problem>();
   const [isSent, setIsSent] = useState(false);
@@ -157,6 +157,7 @@ function LogIn() {
         }}
       >
         <h1>Log in to Dragoman</h1>
+        {farewell === "" ? null : <p role="alert">{farewell}</p>}
         <TextField label="Token" kind="password" value={token} note="The administrator of this server gave it to you. It is not stored in this browser." isRequired whenChanged={setToken} />
         {problem === undefined ? null : <ProblemNote problem={problem} />}
         <Button label="Log in" kind="primary" type="submit" isBusy={isSent} isDisabled={token.trim() === ""} />

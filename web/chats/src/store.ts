@@ -36,6 +36,8 @@ export interface Page {
   notices: Notice[];
   /** For screen readers. */
   said: string;
+  /** Why the server has ended the session of this page. */
+  farewell: string;
 }
 
 const first: Page = {
@@ -51,6 +53,7 @@ const first: Page = {
   open: undefined,
   notices: [],
   said: "",
+  farewell: "",
 };
 
 export const { current, update, useCurrent: usePage, tell, closeNotice, tellProblem } = stateOf(first);

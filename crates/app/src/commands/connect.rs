@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use config::{CredentialFile, Credentials, Environment, Inputs, StoredCredential};
 use domain::Failure;
-use remote::{Address, Editor, Target};
+use remote::{Address, Editor, Recovery, Target};
 use rpc::Framing;
 use serde_json::{Value, json};
 
@@ -25,10 +25,37 @@ pub(crate) struct Protocol {
     endpoint: &'static str,
     framing: Framing,
     notice: fn(&str, Option<&str>) -> Option<Value>,
+    recovery: Recovery,
 }
 
-pub(crate) const ACP: Protocol = Protocol { endpoint: "acp", framing: Framing::Newline, notice: acp_notice };
-pub(crate) const ECA: Protocol = Protocol { endpoint: "eca", framing: Framing::Header, notice: eca_notice };
+pub(crate) const ACP: Protocol = Protocol {
+    endpoint: "acp",
+    framing: Framing::Newline,
+    notice: acp_notice,
+    recovery: Recovery {
+        greeting: &["initialize", "authenticate"],
+        opens: &["session/new", "session/load", "session/resume", "session/fork"],
+        closes: &["session/close", "session/delete"],
+        key: "sessionId",
+        // Without the history, which the editor has.
+        reopen: "session/resume",
+        members: &["cwd", "additionalDirectories", "mcpServers"],
+    },
+};
+pub(crate) const ECA: Protocol = Protocol {
+    endpoint: "eca",
+    framing: Framing::Header,
+    notice: eca_notice,
+    recovery: Recovery {
+        greeting: &["initialize", "initialized"],
+        opens: &["chat/prompt", "chat/open"],
+        closes: &["chat/delete"],
+        key: "chatId",
+        // It clears the chat in the editor and shows all of it.
+        reopen: "chat/open",
+        members: &[],
+    },
+};
 
 pub(crate) fn run(arguments: &ConnectArguments, protocol: &Protocol, level: Option<Level>) -> ExitCode {
     if let Some(failure) = refusal_inside_tool_call("connects to a server") {
@@ -41,7 +68,8 @@ pub(crate) fn run(arguments: &ConnectArguments, protocol: &Protocol, level: Opti
         let unreadable = |error| Failure::internal(format!("stdin cannot be read: {error}."));
         let transport = rpc::stdio().map_err(unreadable)?;
         let messages = rpc::messages(protocol.framing, LARGEST_MESSAGE, transport).map_err(unreadable)?;
-        let editor = Editor { messages, notice: protocol.notice, prompt: "session/prompt" };
+        let (notice, recovery) = (protocol.notice, protocol.recovery);
+        let editor = Editor { messages, notice, prompt: "session/prompt", recovery };
         lifetime::until_signal(remote::relay(&target, editor)).await.unwrap_or(Ok(()))
     })
 }
@@ -76,7 +104,10 @@ fn authorities(environment: &Environment) -> Result<Option<Vec<u8>>, Failure> {
     let Some(path) = config::resolve(environment, &inputs).settings.network.ca_cert_file else {
         return Ok(None);
     };
-    let unreadable = |error| Failure::config(format!("{} cannot be read: {error}.", path.display()));
+    let unreadable = |error| {
+        Failure::config(format!("{} (network.caCertFile) cannot be read: {error}.", path.display()))
+            .hint("Correct the setting, or give --fingerprint in place of it.")
+    };
     std::fs::read(&path).map(Some).map_err(unreadable)
 }
 

@@ -127,6 +127,7 @@ async fn converse(commands: &Commands, plan: &Plan, wish: &str, question: String
             output_schema: None,
             model: None,
             no_local: true,
+            gate: Default::default(),
             deadline: DEADLINE,
         };
         let call = commands.call(|reply| Command::Complete { completion, deltas: None, reply });

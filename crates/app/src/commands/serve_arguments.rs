@@ -54,7 +54,7 @@ pub(crate) struct ServeArguments {
 
 #[derive(Subcommand)]
 pub(crate) enum ServeTask {
-    /// Accounts of this server: add, list, revoke.
+    /// Accounts of this server: add, list, change, revoke.
     #[command(
         subcommand,
         after_help = "Example:\n  dragoman serve tokens add anna --role drive\n  dragoman serve tokens list"
@@ -100,6 +100,18 @@ pub(crate) enum TokensTask {
         /// For scripts.
         #[arg(long)]
         json: bool,
+    },
+    /// Change the role or the budget of an account; its token stays, what it has open ends within seconds.
+    #[command(after_help = "Example:\n  dragoman serve tokens change anna --budget 40")]
+    Change {
+        /// The name of the account.
+        name: String,
+        /// What the account may do from now on.
+        #[arg(long, value_enum, required_unless_present = "budget")]
+        role: Option<RoleArgument>,
+        /// What it may spend in all, in US dollars.
+        #[arg(long, value_name = "USD")]
+        budget: Option<f64>,
     },
     /// End an account: its token is refused at once, what it has open ends within seconds.
     #[command(after_help = "Example:\n  dragoman serve tokens revoke anna")]

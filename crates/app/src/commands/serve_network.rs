@@ -125,7 +125,8 @@ pub(super) fn editors(accounts: Accounts, guard: Guard) -> web::Router {
             let found = accounts.authenticate(&token).await;
             let caller = found.map_err(|failure| ApiError::internal(failure.message))?;
             let caller = caller.ok_or_else(|| ApiError::unauthorized("The token is not valid."))?;
-            Ok(Entrance { caller: caller.name.clone(), engine: guard.engine_for(caller) })
+            let (name, ended) = (caller.name.clone(), caller.ended.clone());
+            Ok(Entrance { caller: name, engine: guard.engine_for(caller), ended })
         }) as domain::BoxFuture<'static, _>
     };
     Sockets::new(Box::new(admit), KEPT).routes(&ENDPOINTS)
@@ -140,7 +141,8 @@ fn certificate(
     let unusable =
         |why: String| Failure::user(why).hint("Give --cert and --key files in PEM that belong together.");
     if let (Some(cert), Some(key)) = (&arguments.cert, &arguments.key) {
-        return Tls::from_pem(&read(cert)?, &read(key)?).map_err(unusable);
+        let tls = Tls::from_pem(&read(cert)?, &read(key)?).map_err(unusable)?;
+        return check_end(&tls, cert).map(|()| tls);
     }
     // One certificate per set of names.
     let folder = environment.data_dir().join("serve").join(names.join("_").replace(':', "-"));
@@ -159,6 +161,19 @@ fn certificate(
     })
 }
 
+/// No client accepts a certificate that has expired.
+fn check_end(tls: &Tls, path: &Path) -> Result<(), Failure> {
+    let now = jiff::Timestamp::now().strftime("%Y%m%d%H%M%S").to_string();
+    match tls.valid_until() {
+        Some(end) if end < now.as_str() => {
+            let day = format!("{}-{}-{}", &end[..4], &end[4..6], &end[6..8]);
+            Err(Failure::user(format!("The certificate {} has expired on {day}.", path.display()))
+                .hint("Renew it and start again, or leave --cert and --key out: then one is made."))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     let _ = std::fs::remove_file(path);
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).private().open(path)?;
@@ -167,8 +182,10 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    let unreadable =
-        |error: std::io::Error| Failure::user(format!("{} cannot be read: {error}.", path.display()));
+    let unreadable = |error: std::io::Error| {
+        Failure::user(format!("{} cannot be read: {error}.", path.display()))
+            .hint("Name files with --cert and --key that the user of this server may read.")
+    };
     let length = std::fs::metadata(path).map_err(unreadable)?.len();
     if length > LARGEST_FILE {
         return Err(Failure::user(format!("{} is too large for a certificate or a key.", path.display())));

@@ -37,11 +37,7 @@ pub(super) fn run(task: ServeTask) -> ExitCode {
 async fn tokens(store: &Arc<dyn Store>, task: TokensTask) -> Result<(), Failure> {
     match task {
         TokensTask::Add { name, role, budget, workspace, json } => {
-            let role = match role {
-                RoleArgument::View => Role::View,
-                RoleArgument::Drive => Role::Drive,
-                RoleArgument::Admin => Role::Admin,
-            };
+            let role = role_of(role);
             let mut folders = Vec::new();
             for folder in workspace {
                 let real = folder.canonicalize().ok().filter(|path| path.is_dir());
@@ -56,12 +52,24 @@ async fn tokens(store: &Arc<dyn Store>, task: TokensTask) -> Result<(), Failure>
             }
         }
         TokensTask::List { json } => list(store.as_ref(), json).await?,
+        TokensTask::Change { name, role, budget } => {
+            accounts::change(store, &name, role.map(role_of), budget).await?;
+            println!("The account {name} is changed.");
+        }
         TokensTask::Revoke { name } => {
             accounts::revoke(store, &name).await?;
             println!("The token of {name} is revoked.");
         }
     }
     Ok(())
+}
+
+fn role_of(role: RoleArgument) -> Role {
+    match role {
+        RoleArgument::View => Role::View,
+        RoleArgument::Drive => Role::Drive,
+        RoleArgument::Admin => Role::Admin,
+    }
 }
 
 async fn list(store: &dyn Store, json: bool) -> Result<(), Failure> {

@@ -7,6 +7,8 @@
     reason = "tests start the program and read their scale from the environment"
 )]
 
+mod certificates;
+mod ends;
 mod network;
 
 use std::path::{Path, PathBuf};
@@ -39,7 +41,10 @@ struct World {
     token: String,
     port: u16,
     fingerprint: String,
-    _server: Child,
+    server: Child,
+    /// How the server was started, without its address.
+    arguments: Vec<String>,
+    config: Value,
 }
 
 fn command(home: &Path, arguments: &[&str]) -> Command {
@@ -55,38 +60,68 @@ async fn output(mut command: Command) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
+/// Starts a server and reads what it prints. `None` in a program without the page, which `make` builds.
+async fn launch(home: &Path, arguments: &[String], config: &Value, port: u16) -> Option<(Child, Value)> {
+    let mut server = command(home, &["serve", "--listen", &format!("127.0.0.1:{port}")]);
+    server.args(arguments).env("DRAGOMAN_CONFIG", config.to_string());
+    let mut server = server.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut line = String::new();
+    let mut stdout = BufReader::new(server.stdout.take().expect("stdout"));
+    tokio::time::timeout(WAIT, stdout.read_line(&mut line)).await.expect("in time").expect("a line");
+    if line.is_empty() {
+        let mut told = String::new();
+        let _ = server.stderr.take().expect("stderr").read_to_string(&mut told).await;
+        assert!(told.contains("without the page"), "{told}");
+        return None;
+    }
+    Some((server, serde_json::from_str(&line).expect("JSON")))
+}
+
 impl World {
     /// `None` in a program without the page, which `make` builds.
     async fn start() -> Option<Self> {
+        Self::start_with(&[], &[], json!({})).await
+    }
+
+    /// With these arguments for the account and for the server, and this as the model.
+    async fn start_with(account: &[&str], arguments: &[&str], priced: Value) -> Option<Self> {
         let home = tempfile::tempdir().expect("a temporary home");
         let work = home.path().join("work");
         std::fs::create_dir(&work).expect("a workspace");
         let model = FakeModel::start().await;
         model.respond_with(answer);
-        let added = command(home.path(), &["serve", "tokens", "add", DRIVER, "--role", "drive", "--json"]);
+        let mut added =
+            command(home.path(), &["serve", "tokens", "add", DRIVER, "--role", "drive", "--json"]);
+        added.args(account);
         let token = output(added).await["token"].as_str().expect("a token").to_owned();
         let config = json!({
             "defaultModel": "fake/m1",
-            "providers": {"fake": {"api": "openai-chat", "url": model.url(), "key": "k", "models": {"m1": {}}}},
+            "providers": {"fake": {"api": "openai-chat", "url": model.url(), "key": "k", "models": {"m1": priced}}},
             "sandbox": "ask",
         });
-        let listen = ["serve", "--listen", "127.0.0.1:0", "--host", "127.0.0.2", "--json", "--workspace"];
-        let mut server = command(home.path(), &listen);
-        server.arg(&work).env("DRAGOMAN_CONFIG", config.to_string());
-        let mut server = server.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-        let mut line = String::new();
-        let mut stdout = BufReader::new(server.stdout.take().expect("stdout"));
-        tokio::time::timeout(WAIT, stdout.read_line(&mut line)).await.expect("in time").expect("a line");
-        if line.is_empty() {
-            let mut told = String::new();
-            let _ = server.stderr.take().expect("stderr").read_to_string(&mut told).await;
-            assert!(told.contains("without the page"), "{told}");
-            return None;
-        }
-        let told: Value = serde_json::from_str(&line).expect("JSON");
+        let work = work.display().to_string();
+        let own = ["--host", "127.0.0.2", "--json", "--workspace", &work];
+        let arguments: Vec<String> = own.iter().chain(arguments).map(|it| (*it).to_owned()).collect();
+        let (server, told) = launch(home.path(), &arguments, &config, 0).await?;
         let port = u16::try_from(told["port"].as_u64().expect("a port")).expect("a port");
         let fingerprint = told["fingerprint"].as_str().expect("a fingerprint").to_owned();
-        Some(Self { home, model, token, port, fingerprint, _server: server })
+        Some(Self { home, model, token, port, fingerprint, server, arguments, config })
+    }
+
+    /// `kill -9`, and another process on the same port and store.
+    async fn restart(&mut self) {
+        self.server.kill().await.expect("it is killed");
+        let (server, _) =
+            launch(self.home.path(), &self.arguments, &self.config, self.port).await.expect("it starts");
+        self.server = server;
+    }
+
+    /// Runs the program in the home of the server.
+    async fn run(&self, arguments: &[&str]) -> String {
+        let mut command = command(self.home.path(), arguments);
+        let output = tokio::time::timeout(WAIT, command.output()).await.expect("in time").expect("it starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     fn work(&self) -> PathBuf {

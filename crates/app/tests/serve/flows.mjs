@@ -275,6 +275,12 @@ async function roles(stage) {
   await stage.page.getByText("Your role lets you look at this chat only.").waitFor();
   expect((await stage.page.locator("#composer").count()) === 0, "somebody who may look only can write");
   await stage.accessible("a chat that is looked at");
+  // Another role is there without a reload, and a revoked token ends the page with a word.
+  execFileSync(stage.binary, ["serve", "tokens", "change", "viv", "--role", "drive"], { env: stage.environment, cwd: stage.project });
+  await stage.page.locator("#composer").waitFor();
+  execFileSync(stage.binary, ["serve", "tokens", "revoke", "viv"], { env: stage.environment, cwd: stage.project });
+  await stage.page.getByText("The token was revoked").waitFor();
+  await stage.page.getByRole("heading", { name: "Log in to Dragoman" }).waitFor();
   await server.stop();
 }
 

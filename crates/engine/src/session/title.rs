@@ -54,6 +54,7 @@ async fn ask_model(session: &Session, model: String, text: &str) -> Option<Strin
         model: Some(model),
         no_local: true,
         deadline: MODEL_TIMEOUT,
+        gate: spending::gate(session),
     };
     let completed = completion::run(session.workspace.models.as_ref(), completion, None).await.ok()?;
     let Completed { text, model, tokens, cost } = completed;

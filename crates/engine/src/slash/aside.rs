@@ -41,12 +41,14 @@ pub(super) async fn answer(
         entries,
         ..Prompt::default()
     };
+    let info = model.info();
+    let reservation = spending::reserve(&spending::gate(session), &info, &prompt).await?;
     let collected = tokio::time::timeout(TIMEOUT, collect(model.stream(prompt), None)).await;
     let Collected { answer, tokens, end } = collected.map_err(|_| {
         Failure::provider(format!("The model gave no whole answer within {} s.", TIMEOUT.as_secs()))
     })?;
-    let info = model.info();
     let cost = info.price.map(|price| price.of(&tokens));
+    reservation.settle(cost);
     spending::record_side_call(session, PURPOSE, &info.id, tokens, cost);
     end.map(|()| answer.text)
 }

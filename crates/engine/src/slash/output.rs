@@ -166,7 +166,8 @@ async fn find_chats(session: &Session, words: &str) -> Result<String, Failure> {
         workspace: Some(session.roots.to_vec()),
         limit: Some(LISTED_CHATS),
     };
-    let hits = session.store.search(query).await?;
+    let mut hits = session.store.search(query).await?;
+    hits.retain(|hit| is_of_workspace(session, &hit.chat));
     if hits.is_empty() {
         return Err(Failure::user(format!(
             "There is no chat {words} in this workspace, and none with these words."
@@ -183,6 +184,11 @@ async fn find_chats(session: &Session, words: &str) -> Result<String, Failure> {
     Ok(format!("{}\n\nGo on with one of them here: /resume ID", lines.join("\n")))
 }
 
+/// A chat that also has another folder is not one of this workspace: its reader may have no right to that folder.
+fn is_of_workspace(session: &Session, chat: &SessionSummary) -> bool {
+    chat.workspace.iter().all(|folder| session.roots.contains(folder))
+}
+
 async fn other_chats(session: &Session) -> Result<Vec<SessionSummary>, Failure> {
     let filter = ListFilter {
         workspace: Some(session.roots.to_vec()),
@@ -193,6 +199,7 @@ async fn other_chats(session: &Session) -> Result<Vec<SessionSummary>, Failure> 
     Ok(chats
         .into_iter()
         .filter(|chat| chat.id != session.id && !chat.id.as_str().starts_with(SUBAGENT_PREFIX))
+        .filter(|chat| is_of_workspace(session, chat))
         .take(LISTED_CHATS)
         .collect())
 }

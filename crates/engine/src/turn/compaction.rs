@@ -62,6 +62,7 @@ pub(crate) async fn run(turn: &Turn, wish: Option<&str>, trigger: &str) -> Resul
         model: Some(turn.model.info().id),
         no_local: false,
         deadline: MODEL_TIMEOUT,
+        gate: spending::gate(&turn.session),
     };
     let models = turn.session.workspace.models.clone();
     let completed = tokio::select! {

@@ -18,7 +18,8 @@ use std::sync::Arc;
 use domain::command::TurnLimits;
 use domain::event::{Fact, Outcome};
 use domain::item::{Item, ItemKind, Part};
-use domain::model::{Model, Prompt, StopReason, WrittenHistory};
+use domain::model::{Model, ModelInfo, Prompt, StopReason, WrittenHistory};
+use domain::spending::Reservation;
 use domain::tool::Tool;
 use domain::{CancellationToken, Failure, TurnId};
 
@@ -125,6 +126,10 @@ impl Turn {
         if images::are_refused(&self.session, &info.id).await {
             images::remove(&mut prompt);
         }
+        let reservation = match self.reserve(&info, &prompt).await {
+            Ok(reservation) => reservation,
+            Err(outcome) => return Next::End(outcome),
+        };
         spending::note_call(&self.session, &info.id, &prompt);
         let stream = self.model.stream(prompt);
         let position = StepPosition { turn: self.id, step };
@@ -134,7 +139,9 @@ impl Turn {
             images::remember_refusal(&self.session, position, &info.id).await;
         }
         if let Some(tokens) = tokens {
-            spending::record_answer(&self.session, &info, tokens);
+            spending::record_answer(&self.session, &info, tokens, reservation);
+        } else {
+            drop(reservation);
         }
         match outcome_of(end) {
             Some(Outcome::Failed { failure }) if is_empty && self.fail_over(&failure) => Next::Retry,
@@ -148,6 +155,18 @@ impl Turn {
                 None => self.finish(step).await,
             },
             None => self.run_calls(step, calls, &tools, loops).await,
+        }
+    }
+
+    /// The right to one call. It may have to wait for other calls of the account that pays.
+    async fn reserve(&self, info: &ModelInfo, prompt: &Prompt) -> Result<Reservation, Outcome> {
+        let gate = spending::gate(&self.session);
+        tokio::select! {
+            biased;
+            reserved = spending::reserve(&gate, info, prompt) => {
+                reserved.map_err(|failure| Outcome::Failed { failure })
+            }
+            () = self.cancel.cancelled() => Err(Outcome::Stopped),
         }
     }
 

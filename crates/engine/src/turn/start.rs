@@ -38,6 +38,7 @@ pub(crate) async fn begin(
         let _ = reply.send(Err(failure));
         return;
     }
+    actor.session.account.set_gate(limits.gate.clone());
     let id = actor.next_turn();
     let recorded = actor.session.workspace.recording.as_ref().and_then(|recording| recording.message(id));
     if recorded.is_none()

@@ -228,6 +228,7 @@ async fn a_completion_is_no_chat_and_ends_by_its_deadline() {
         output_schema: None,
         model: None,
         no_local: false,
+        gate: Default::default(),
         deadline: Duration::from_secs(9),
     };
     let complete = async |completion| {

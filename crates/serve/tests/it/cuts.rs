@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use domain::event::Channel;
 use domain::item::ItemKind;
 use domain::{Fact, ItemId, Outcome, SessionId, TurnId};
-use remote::Editor;
+use remote::{Editor, Recovery};
 use rpc::{Framing, Messages, Transport};
 use serde_json::{Value, json};
 use testkit::fake_engine::{Seen, item};
@@ -14,6 +14,16 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::editors::{Place, Shared, TOKEN, WAIT, ask, session_of};
+
+/// As the program has it for ACP.
+const RECOVERY: Recovery = Recovery {
+    greeting: &["initialize"],
+    opens: &["session/new", "session/load"],
+    closes: &[],
+    key: "sessionId",
+    reopen: "session/resume",
+    members: &["cwd", "mcpServers"],
+};
 
 /// How many connections are cut.
 fn wanted_cuts() -> usize {
@@ -124,7 +134,8 @@ impl Client {
         // The server checks the host that it is reached by.
         target.address.port = network.port;
         let relay = tokio::spawn(async move {
-            let editor = Editor { messages: editor, notice: |_, _| None, prompt: "session/prompt" };
+            let (notice, prompt) = (|_: &str, _: Option<&str>| None, "session/prompt");
+            let editor = Editor { messages: editor, notice, prompt, recovery: RECOVERY };
             remote::relay(&target, editor).await
         });
         Self { messages, last_id: 0, relay }
@@ -285,10 +296,11 @@ async fn an_eca_editor_loses_nothing() {
     assert!(matches!(place.engine.next().await, Seen::Detach), "nothing more came");
 }
 
-/// A server that forgot the connection: what waits is answered with an error, and the relay ends.
+/// A server that forgot the connection: what waits is answered with an error, the chats are opened again, and what
+/// the editor asks next works. An answer to a question of before reaches no question of after.
 #[tokio::test]
-async fn a_connection_that_cannot_be_resumed_fails_what_waits() {
-    let mut place = Place::start().await;
+async fn a_server_that_forgot_the_connection_goes_on_with_the_next_request() {
+    let mut place = Place::start_with(std::time::Duration::from_millis(50)).await;
     let network = Network::start(place.port, 1, 0).await;
     let mut client = Client::start(&place, &network, "acp", Framing::Newline);
     client.request("initialize", json!({"protocolVersion": 1, "clientCapabilities": {}})).await;
@@ -296,16 +308,48 @@ async fn a_connection_that_cannot_be_resumed_fails_what_waits() {
         client.request("session/new", json!({"cwd": "/w", "mcpServers": []})).await["sessionId"].clone();
     assert!(matches!(place.engine.next().await, Seen::Open { .. }));
     let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "x"}]});
-    let prompted = client.call("session/prompt", prompt).await;
-    place.engine.prompt().await;
-    // Another server takes the place of this one, as after a restart.
-    let other = Place::start().await;
-    network.move_to(other.port);
+    let prompted = client.call("session/prompt", prompt.clone()).await;
+    let (id, turn, _) = place.engine.prompt().await;
+    place.engine.begin(&id, turn, 1, "x");
+    for fact in ask(turn, 2) {
+        place.engine.fact(&id, fact);
+    }
+    let (_, asked) = client.until(|it| it["method"] == "session/request_permission").await;
+    // The network is away until the server has forgotten the connection.
+    let dead = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let nowhere = dead.local_addr().unwrap().port();
+    tokio::spawn(async move { while dead.accept().await.is_ok() {} });
+    network.move_to(nowhere);
+    while !matches!(place.engine.next().await, Seen::Detach) {}
+    network.move_to(place.port);
     let (_, response) = client.until(|it| it["id"] == json!(prompted)).await;
     let told = response["error"]["message"].as_str().unwrap();
     assert!(told.contains("was lost") && told.contains("not known whether"), "{told}");
-    let ended = tokio::time::timeout(WAIT, client.relay).await.expect("the relay ends").unwrap();
-    assert!(ended.is_err());
+    while !matches!(place.engine.next().await, Seen::Load { .. }) {}
+    for fact in ask(turn, 5) {
+        place.engine.fact(&id, fact);
+    }
+    let (_, again) = client.until(|it| it["method"] == "session/request_permission").await;
+    assert_ne!(again["id"], asked["id"]);
+    let outcome = |option: &str| json!({"outcome": {"outcome": "selected", "optionId": option}});
+    let old = json!({"jsonrpc": "2.0", "id": asked["id"], "result": outcome("allow_once")});
+    client.send(old).await;
+    let new = json!({"jsonrpc": "2.0", "id": again["id"], "result": outcome("reject_once")});
+    client.send(new).await;
+    let answer = loop {
+        if let Seen::Answer { answer, .. } = place.engine.next().await {
+            break answer;
+        }
+    };
+    assert!(matches!(answer, domain::Answer::Deny { .. }), "{answer:?}");
+    place.engine.end(&id, turn, Outcome::Done);
+    let prompted = client.call("session/prompt", prompt).await;
+    let (_, turn, _) = place.engine.prompt().await;
+    place.engine.begin(&id, turn, 7, "x");
+    place.engine.end(&id, turn, Outcome::Done);
+    let (_, response) = client.until(|it| it["id"] == json!(prompted)).await;
+    assert_eq!(response["result"]["stopReason"], "end_turn", "{response}");
+    client.end().await;
 }
 
 /// A token that is not accepted: the first request is answered with the reason.
@@ -323,7 +367,7 @@ async fn a_refused_token_is_told_to_the_editor() {
         .send(json!({"jsonrpc": "2.0", "id": 1, "method": "initialize"}).to_string())
         .await
         .unwrap();
-    let editor = Editor { messages, notice: |_, _| None, prompt: "session/prompt" };
+    let editor = Editor { messages, notice: |_, _| None, prompt: "session/prompt", recovery: RECOVERY };
     let failure = remote::relay(&target, editor).await.unwrap_err();
     let answer = client.incoming.recv().await.unwrap();
     assert!(answer.contains("refuses the connection"), "{answer}");

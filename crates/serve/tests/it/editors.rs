@@ -7,7 +7,9 @@ use domain::ask::{Answer, Ask, AskKind};
 use domain::command::Catalog;
 use domain::item::{ItemKind, Part};
 use domain::tool_call::Origin;
-use domain::{AskId, BoxFuture, Fact, ItemId, Outcome, SessionId, ToolCall, ToolState, TurnId};
+use domain::{
+    AskId, BoxFuture, CancellationToken, Fact, ItemId, Outcome, SessionId, ToolCall, ToolState, TurnId,
+};
 use futures_util::{SinkExt as _, StreamExt as _};
 use remote::{Address, ConnectError, Opened, Stream, Target};
 use rpc::{Framing, Transport};
@@ -31,6 +33,8 @@ const OTHER_TOKEN: &str = "token-of-ben";
 pub(crate) struct Place {
     pub(crate) engine: FakeEngine,
     pub(crate) port: u16,
+    /// Ends what the first token has open.
+    pub(crate) ended: CancellationToken,
 }
 
 fn eca(engine: domain::link::Engine, transport: Transport) -> BoxFuture<'static, std::io::Result<()>> {
@@ -51,13 +55,16 @@ impl Place {
             ..Catalog::default()
         };
         let engine = FakeEngine::start(catalog);
-        let served = engine.engine();
+        let (served, ended) = (engine.engine(), CancellationToken::new());
+        let revoked = ended.clone();
         let admit = move |token: String| -> BoxFuture<'static, Result<Entrance, ApiError>> {
-            let engine = served.clone();
+            let (engine, ended) = (served.clone(), revoked.clone());
             Box::pin(async move {
                 match token.as_str() {
-                    TOKEN => Ok(Entrance { caller: "anna".into(), engine }),
-                    OTHER_TOKEN => Ok(Entrance { caller: "ben".into(), engine }),
+                    TOKEN => Ok(Entrance { caller: "anna".into(), engine, ended }),
+                    OTHER_TOKEN => {
+                        Ok(Entrance { caller: "ben".into(), engine, ended: CancellationToken::new() })
+                    }
                     _ => Err(ApiError::unauthorized("This token is not known.")),
                 }
             })
@@ -84,7 +91,7 @@ impl Place {
             body_limit: serve::body_limit,
         };
         tokio::spawn(host.serve(site, serve::is_open, std::future::pending()));
-        Self { engine, port }
+        Self { engine, port, ended }
     }
 
     pub(crate) fn target(&self, endpoint: &str, token: &str) -> Target {
@@ -406,6 +413,38 @@ async fn connections_of_others_are_not_resumed() {
         }
     };
     tokio::time::timeout(WAIT, gone).await.expect("the connection is forgotten");
+}
+
+/// A token that is revoked: both protocols end with the reason, also where nothing is connected at that moment.
+#[tokio::test]
+async fn a_revoked_token_ends_the_connection_with_a_reason() {
+    let mut place = Place::start().await;
+    let mut client = Plain::connect(&place).await;
+    client.request("initialize", json!({"protocolVersion": 1})).await;
+    let target = place.target("eca", TOKEN);
+    let opened = target.connect(None).await.unwrap();
+    let mut other =
+        WebSocketStream::from_partially_read(opened.stream, opened.already_read, Role::Client, None).await;
+    place.ended.cancel();
+    for socket in [&mut client.socket, &mut other] {
+        let reason = loop {
+            match tokio::time::timeout(WAIT, socket.next()).await.expect("it ends") {
+                Some(Ok(Message::Close(frame))) => break frame.unwrap(),
+                Some(Ok(_)) => {}
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(u16::from(reason.code), 1008);
+        assert_eq!(reason.reason.as_str(), serve::ENDED);
+    }
+    assert!(matches!(place.engine.next().await, Seen::Detach));
+    let id = opened.id.unwrap();
+    let gone = async {
+        while target.connect(Some((&id, 0))).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(WAIT, gone).await.expect("it cannot be resumed");
 }
 
 /// A lost connection is kept for a bounded time, and so is the number of connections.

@@ -218,6 +218,7 @@ fn completion() -> Completion {
         output_schema: None,
         model: None,
         no_local: false,
+        gate: Default::default(),
         deadline: std::time::Duration::from_secs(1),
     }
 }
@@ -334,6 +335,9 @@ async fn trust_servers_environment_and_settings_of_a_client_are_refused() {
         let prompt = UserPrompt { text: text.into(), ..UserPrompt::default() };
         refused!(commands, |reply| Command::Prompt { session: session(), prompt, reply });
     }
+    let contexts = vec![domain::command::Context::Web { url: "http://127.0.0.1:1/".into() }];
+    let prompt = UserPrompt { text: "x".into(), contexts, ..UserPrompt::default() };
+    refused!(commands, |reply| Command::Prompt { session: session(), prompt, reply });
     let stdio = |name: &str, env: &str| ServerSpec {
         name: name.into(),
         transport: ServerTransport::Stdio {
@@ -447,6 +451,52 @@ async fn a_driver_prompts_pays_and_is_stopped_by_his_budget() {
     let log = world.log().await;
     for action in ["prompt", "turn", "refused"] {
         assert!(log.contains(&("drive".into(), action.into())), "{action}: {log:?}");
+    }
+}
+
+/// Calls of one account run beside each other while the most that they can cost fits, and one at a time near the end: the budget
+/// is exceeded by one call at most. The same for the budget of all accounts.
+#[tokio::test]
+async fn parallel_calls_exceed_a_budget_by_one_of_them_at_most() {
+    for (budget, team_budget) in [(Some(1.0), None), (None, Some(1.0))] {
+        let mut world = World::new(Policy { team_budget, ..Policy::default() }).await;
+        let mut gates = Vec::new();
+        for name in ["one", "two"] {
+            let name = if budget.is_some() { "one" } else { name };
+            let caller = Caller { name: name.into(), budget, ..world.caller(Role::Drive) };
+            let link = world.guard.engine_for(caller).attach(Abilities::default()).await.unwrap();
+            enter(&link.commands, vec![world.ours()]).await.unwrap();
+            let session = SessionId::new("ours");
+            let prompt = UserPrompt { text: "Go".into(), ..UserPrompt::default() };
+            link.commands.call(|reply| Command::Prompt { session, prompt, reply }).await.unwrap();
+            let prompt = loop {
+                if let Seen::Prompt { prompt, .. } = world.engine.next().await {
+                    break prompt;
+                }
+            };
+            gates.push(prompt.limits.gate);
+        }
+        assert!(gates[0].reserve(None).await.err().unwrap().message.contains("price"));
+        let first = gates[0].reserve(Some(0.4)).await.unwrap();
+        let second = gates[1].reserve(Some(0.4)).await.unwrap();
+        let waiting = gates[0].clone();
+        let third = tokio::spawn(async move { waiting.reserve(Some(0.4)).await });
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        assert!(!third.is_finished(), "it does not fit beside the two");
+        first.settle(Some(0.3));
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        assert!(!third.is_finished(), "0.3 are spent, and 0.4 may still be");
+        second.settle(Some(0.4));
+        let third = tokio::time::timeout(crate::WAIT, third).await.unwrap().unwrap().unwrap();
+        third.settle(Some(0.5));
+        let failure = gates[1].reserve(Some(0.0)).await.err().unwrap();
+        assert_eq!(failure.kind, FailureKind::Quota);
+        assert!(failure.message.contains("has used $1.20 of $1.00"), "{failure}");
+        let spent = async {
+            let sum = async |name| world.guard.ledger().spent(name).await.unwrap();
+            sum("one").await + if budget.is_some() { 0.0 } else { sum("two").await }
+        };
+        assert!((spent.await - 1.2).abs() < 1e-9, "each call is charged once");
     }
 }
 

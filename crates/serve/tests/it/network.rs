@@ -611,9 +611,127 @@ async fn a_revoked_account_loses_its_stream() {
     let store: Arc<dyn Store> = Arc::new(network.store.clone());
     accounts::revoke(&store, "drive").await.unwrap();
     assert_eq!(network.call(Role::Drive, "GET", "/chats", None).await.status, 401);
-    let ended = async { while stream.read(&mut part).await.is_ok_and(|count| count > 0) {} };
+    let ended = async {
+        while let Ok(count @ 1..) = stream.read(&mut part).await {
+            seen.push_str(&String::from_utf8_lossy(&part[..count]));
+        }
+    };
     tokio::time::timeout(WAIT, ended).await.expect("the stream ends");
+    assert!(seen.contains("event: end") && seen.contains(serve::ENDED), "its last event says why: {seen}");
     assert_eq!(network.call(Role::View, "GET", "/chats", None).await.status, 200);
+}
+
+/// An account whose role is changed keeps its token: what it has open ends, and what it opens next has the new role.
+#[tokio::test]
+async fn a_changed_role_holds_for_what_is_open() {
+    let network = Network::start().await;
+    let mut stream = network.connect().await;
+    let drive = network.bearer(Role::Drive);
+    let request = network.request("GET", "/api/v1/chats/ours/events", &[("authorization", &drive)], None);
+    stream.write_all(&request).await.unwrap();
+    let mut begun = [0; 64];
+    tokio::time::timeout(WAIT, stream.read_exact(&mut begun)).await.expect("it begins").unwrap();
+    let store: Arc<dyn Store> = Arc::new(network.store.clone());
+    accounts::change(&store, "drive", Some(Role::View), None).await.unwrap();
+    let mut seen = Vec::new();
+    tokio::time::timeout(WAIT, stream.read_to_end(&mut seen)).await.expect("the stream ends").unwrap_or(0);
+    let seen = String::from_utf8_lossy(&seen).into_owned();
+    assert!(seen.contains("event: end"), "{seen}");
+    assert_eq!(network.call(Role::Drive, "GET", "/chats", None).await.status, 200);
+    let refused = network.call(Role::Drive, "POST", "/chats/ours/stop", Some(json!({}))).await;
+    assert_eq!(refused.status, 403, "{}", refused.body);
+    assert!(accounts::change(&store, "nobody", Some(Role::Admin), None).await.is_err());
+    let log: String =
+        network.store.records(AUDIT, "", 1_000).await.unwrap().into_iter().map(|(_, value)| value).collect();
+    assert!(log.contains("account changed"), "{log}");
+}
+
+/// A reader that takes nothing of its stream holds no memory, and others get everything.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_that_does_not_read_costs_nothing() {
+    let network = Network::start().await;
+    let view = network.bearer(Role::View);
+    let request = network.request("GET", "/api/v1/chats/ours/events", &[("authorization", &view)], None);
+    let mut streams = Vec::new();
+    for _ in 0..2 {
+        let mut stream = network.connect().await;
+        stream.write_all(&request).await.unwrap();
+        streams.push(stream);
+    }
+    let (id, turn) = (SessionId::new("ours"), domain::TurnId(1));
+    // Both follow the chat before anything happens in it.
+    let mut begun = vec![0; 64];
+    for stream in &mut streams {
+        tokio::time::timeout(WAIT, stream.read_exact(&mut begun)).await.expect("it begins").unwrap();
+    }
+    let (mut stalled, mut reader) = (streams.remove(0), streams.remove(0));
+    let before = resident();
+    network.engine.begin(&id, turn, 1, "Hello");
+    let reading = tokio::spawn(async move {
+        let (mut count, mut tail, mut part) = (0, String::new(), vec![0; 64 << 10]);
+        while !tail.contains("the last word") {
+            let read = reader.read(&mut part).await.unwrap();
+            assert!(read > 0, "{tail}");
+            count += read;
+            tail =
+                tail[tail.len().saturating_sub(200)..].to_owned() + &String::from_utf8_lossy(&part[..read]);
+            let start = (tail.len().saturating_sub(400)..tail.len()).find(|at| tail.is_char_boundary(*at));
+            tail = tail[start.unwrap_or(0)..].to_owned();
+        }
+        count
+    });
+    let text = "x".repeat(64 << 10);
+    for number in 0..600 {
+        network.engine.say(&id, turn, 2 + number, &text);
+        tokio::task::yield_now().await;
+    }
+    network.engine.say(&id, turn, 1_000, "the last word");
+    let count = tokio::time::timeout(WAIT, reading).await.expect("the other reader gets all").unwrap();
+    assert!(count > 600 * (64 << 10), "{count}");
+    // The engine of this test keeps the 38 MiB of the chat; the stream that nobody reads adds a few buffers to it.
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 200 << 20, "{grown} bytes");
+    // What was not read is not lost: it comes when it is read.
+    let mut part = vec![0; 256 << 10];
+    let mut late = 0;
+    while late < 600 * (64 << 10) {
+        let read = tokio::time::timeout(WAIT, stalled.read(&mut part)).await.expect("it goes on").unwrap();
+        assert!(read > 0);
+        late += read;
+    }
+}
+
+/// Streams of one account are bounded, because each holds a whole chat; other accounts have their own.
+#[tokio::test]
+async fn an_account_has_a_bounded_number_of_streams() {
+    let network = Network::start().await;
+    let open = async |role| {
+        let bearer = network.bearer(role);
+        let request =
+            network.request("GET", "/api/v1/chats/ours/events", &[("authorization", &bearer)], None);
+        let mut stream = network.connect().await;
+        stream.write_all(&request).await.unwrap();
+        let mut head = [0; 12];
+        tokio::time::timeout(WAIT, stream.read_exact(&mut head)).await.expect("an answer").unwrap();
+        (String::from_utf8_lossy(&head).into_owned(), stream)
+    };
+    let mut streams = Vec::new();
+    for _ in 0..16 {
+        let (head, stream) = open(Role::View).await;
+        assert_eq!(head, "HTTP/1.1 200");
+        streams.push(stream);
+    }
+    assert_eq!(open(Role::View).await.0, "HTTP/1.1 429");
+    assert_eq!(open(Role::Drive).await.0, "HTTP/1.1 200");
+    drop(streams);
+    let again = async { while open(Role::View).await.0 != "HTTP/1.1 200" {} };
+    tokio::time::timeout(WAIT, again).await.expect("a place is free again");
+}
+
+/// The memory of this process; 0 where it cannot be read.
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
 }
 
 /// The document, the table and the routes are the same, in both directions.

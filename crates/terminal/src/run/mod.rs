@@ -151,6 +151,7 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
         max_cost: options.max_cost,
         failover: options.failover.clone(),
         output_schema: options.schema.clone(),
+        ..TurnLimits::default()
     };
     let (text, contexts) = (options.prompt.clone(), options.contexts.clone());
     let prompt = UserPrompt { text, contexts, change, limits, ..UserPrompt::default() };
