@@ -29,6 +29,7 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A command that a front-end sent, without its reply.
 #[derive(Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "a test keeps a few of them")]
 pub enum Seen {
     Open { session: SessionId, workspace: Option<Vec<PathBuf>>, servers: Vec<ServerSpec> },
     Load { session: SessionId, servers: Vec<ServerSpec> },

@@ -209,8 +209,7 @@ fn most_tokens(info: &ModelInfo, prompt: &Prompt) -> Tokens {
         context_use::lengths(prompt, definitions.sum(), &mut context_use::KnownLengths::default()).total();
     let limit = info.context_limit.unwrap_or(u64::MAX);
     let input = if prompt.web_search { info.context_limit.unwrap_or(sent) } else { sent.min(limit) };
-    let output =
-        prompt.max_output.map_or(info.output_limit, |most| Some(u64::from(most))).unwrap_or(USUAL_OUTPUT);
+    let output = prompt.max_output.or(info.output_limit).unwrap_or(USUAL_OUTPUT);
     let is_written =
         info.price.is_some_and(|price| price.cache_write.is_some_and(|write| write > price.input));
     let (input, cache_write) = if is_written { (0, input) } else { (input, 0) };
