@@ -12,7 +12,7 @@ use tokio::io::{
 };
 
 /// No test waits longer than this for one message.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Fails on a message that the protocol does not have. An answer comes with the method it answers.
 pub type Check = fn(&Value, Option<&str>);
@@ -109,7 +109,7 @@ impl Lines {
 
     /// The next message from the other side; `None` at the end of the connection.
     pub async fn receive(&mut self) -> Option<Value> {
-        let line = tokio::time::timeout(PATIENCE, self.input.next_line()).await;
+        let line = tokio::time::timeout(TIMEOUT, self.input.next_line()).await;
         let line = line.expect("a message in time").expect("lines of text")?;
         let message: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
         let called = message["id"].as_u64().and_then(|id| self.called.get(&id));

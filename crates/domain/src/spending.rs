@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::BoxFuture;
 use crate::failure::Failure;
 
-/// Whoever pays for calls and has a limit.
+/// Pays for calls, up to a limit.
 pub trait Payer: Send + Sync {
     /// Waits until a call that costs at most `most` US dollars fits; `None` where the model has no price. Fails where
     /// nothing is left.

@@ -109,7 +109,7 @@ fn has_bad_certificate(error: &tokio_postgres::Error) -> bool {
     false
 }
 
-/// After all patience.
+/// After all retries.
 pub(crate) fn away(address: Option<&Address>, reason: &str) -> Failure {
     let name = address.map(|address| format!(" {address}")).unwrap_or_default();
     let mut failure = Failure::config(format!("The chat database{name} cannot be used now: {reason}.")).hint(

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::types::Type;
 
 use crate::error::{Trouble, column, stored_id};
-use crate::pool::{Connection, Patience, Pool};
+use crate::pool::{Connection, Pool, RetryTimes};
 
 /// Programs that run under a lease are stopped when this part of its length is left.
 const RISK: u32 = 4;
@@ -116,7 +116,7 @@ impl Leases {
     pub(crate) async fn acquire(
         self: &Arc<Self>,
         session: &SessionId,
-        patience: Patience,
+        times: RetryTimes,
     ) -> Result<Lease, Failure> {
         if self.get(session).is_some() {
             return Ok(Lease::Held);
@@ -125,7 +125,7 @@ impl Leases {
         let sent = Moment::now();
         let outcome = self
             .pool
-            .patiently(patience, |mut connection| async move {
+            .with_retries(times, |mut connection| async move {
                 let acquired = acquire(&mut connection, session, identity, length).await;
                 (connection, acquired)
             })
@@ -301,8 +301,8 @@ async fn renew_all(leases: Weak<Leases>) {
         let renewed = leases
             .pool
             // A dead connection leaves time for a second try.
-            .patiently(
-                Patience { all: length / RENEWALS, one: length / RENEWALS / 2 },
+            .with_retries(
+                RetryTimes { all: length / RENEWALS, one: length / RENEWALS / 2 },
                 |mut connection| async move {
                     let renewed = renew(&mut connection, names, owner, length).await;
                     (connection, renewed)

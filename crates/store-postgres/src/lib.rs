@@ -30,7 +30,7 @@ use chat::Page;
 use error::Trouble;
 use lease::Leases;
 use listen::Listener;
-use pool::{AddressSource, Connection, Patience, Pool};
+use pool::{AddressSource, Connection, Pool, RetryTimes};
 pub use tasks::{Claim, NewTask, Renewal, Task, TaskQueue, TaskState};
 
 /// A wire that is slower than this is not used.
@@ -42,9 +42,9 @@ pub struct Timing {
     /// A lease ends so long after its last renewal, by the clock of the database.
     pub lease: Duration,
     /// An append of a running turn is tried again for so long while the database is away.
-    pub write_patience: Duration,
+    pub write_timeout: Duration,
     /// Everything else is tried again for so long.
-    pub read_patience: Duration,
+    pub read_timeout: Duration,
     /// One try may take so long; then its connection counts as dead.
     pub attempt: Duration,
 }
@@ -53,8 +53,8 @@ impl Default for Timing {
     fn default() -> Self {
         Self {
             lease: Duration::from_secs(30),
-            write_patience: Duration::from_secs(15 * 60),
-            read_patience: Duration::from_secs(15),
+            write_timeout: Duration::from_secs(15 * 60),
+            read_timeout: Duration::from_secs(15),
             attempt: Duration::from_secs(10),
         }
     }
@@ -99,21 +99,21 @@ impl PostgresStore {
         Self { listener: Listener::new(pool.clone()), pool, leases, timing }
     }
 
-    fn reading(&self) -> Patience {
-        Patience { all: self.timing.read_patience, one: self.timing.attempt }
+    fn reading(&self) -> RetryTimes {
+        RetryTimes { all: self.timing.read_timeout, one: self.timing.attempt }
     }
 
     /// Large facts take their time over a slow wire.
-    fn writing(&self, size: usize) -> Patience {
+    fn writing(&self, size: usize) -> RetryTimes {
         let sending = Duration::from_secs((size / BYTES_PER_SECOND) as u64);
-        Patience { all: self.timing.write_patience, one: self.timing.attempt + sending }
+        RetryTimes { all: self.timing.write_timeout, one: self.timing.attempt + sending }
     }
 
     async fn read_patiently<T, F>(&self, attempt: impl FnMut(Connection) -> F + Send) -> Result<T, Failure>
     where
         F: Future<Output = (Connection, Result<T, Trouble>)> + Send,
     {
-        self.pool.patiently(self.reading(), attempt).await
+        self.pool.with_retries(self.reading(), attempt).await
     }
 
     /// Returns the number of the first fact and the time of all.
@@ -130,7 +130,7 @@ impl PostgresStore {
         let (page, session, held) = (&page, session, &held);
         let at = self
             .pool
-            .patiently(self.writing(page.size()), |mut connection| async move {
+            .with_retries(self.writing(page.size()), |mut connection| async move {
                 let outcome = chat::append(&mut connection, session, held, before, page).await;
                 (connection, outcome)
             })

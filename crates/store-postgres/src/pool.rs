@@ -40,7 +40,7 @@ pub(crate) type AddressSource = Box<dyn Fn() -> BoxFuture<'static, Result<Addres
 
 /// How long something is tried.
 #[derive(Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct RetryTimes {
     /// All tries together.
     pub(crate) all: Duration,
     /// One try; then its connection counts as dead.
@@ -97,19 +97,19 @@ impl Pool {
         }
     }
 
-    /// Tries until it succeeds, waiting does not help, or the patience ends.
-    pub(crate) async fn patiently<T, F>(
+    /// Tries until it succeeds, waiting does not help, or the time is over.
+    pub(crate) async fn with_retries<T, F>(
         &self,
-        patience: Patience,
+        times: RetryTimes,
         mut attempt: impl FnMut(Connection) -> F + Send,
     ) -> Result<T, Failure>
     where
         F: Future<Output = (Connection, Result<T, Trouble>)> + Send,
     {
-        let deadline = Instant::now() + patience.all;
+        let deadline = Instant::now() + times.all;
         let mut pause = FIRST_PAUSE;
         loop {
-            let reason = match self.once(patience.one, &mut attempt).await {
+            let reason = match self.once(times.one, &mut attempt).await {
                 Ok(done) => return Ok(done),
                 Err(Trouble::Refused(failure)) => return Err(failure),
                 Err(Trouble::Away(reason)) => reason,

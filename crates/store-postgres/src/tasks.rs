@@ -12,7 +12,7 @@ use tokio_postgres::types::{ToSql, Type};
 use crate::address::Address;
 use crate::error::{Trouble, column};
 use crate::lease::{Identity, is_alive, shown};
-use crate::pool::{Connection, Patience, Pool};
+use crate::pool::{Connection, Pool, RetryTimes};
 use crate::{AddressLookup, Timing};
 
 /// Tasks that are waiting for or have gone through a worker.
@@ -196,7 +196,7 @@ impl TaskQueue {
     pub async fn claim(&self, allowed: &[String]) -> Result<Option<Claim>, Failure> {
         let (identity, lease) = (&self.identity, self.timing.lease);
         let allowed = &allowed;
-        self.patiently(move |mut connection| async move {
+        self.with_retries(move |mut connection| async move {
             let claimed = async {
                 let dead = dead_workers(&mut connection, identity).await?;
                 let statement = connection.statement(CLAIM, &CLAIM_TYPES).await?;
@@ -232,9 +232,9 @@ impl TaskQueue {
         base: Option<&str>,
     ) -> Result<Renewal, Failure> {
         let (owner, lease) = (&self.identity.owner, self.timing.lease);
-        let limit = Patience { all: lease / 6, one: lease / 6 };
+        let limit = RetryTimes { all: lease / 6, one: lease / 6 };
         self.pool
-            .patiently(limit, |mut connection| async move {
+            .with_retries(limit, |mut connection| async move {
                 let types = [Type::TEXT, Type::INT8, Type::TEXT, Type::FLOAT8, Type::BYTEA, Type::TEXT];
                 let renewed = async {
                     let statement = connection.statement(RENEW, &types).await?;
@@ -268,9 +268,9 @@ impl TaskQueue {
     ) -> Result<bool, Failure> {
         let (owner, id) = (&self.identity.owner, &claim.task.id);
         let outcome = &without_nul(outcome);
-        let patience = Patience { all: self.timing.write_patience, one: self.timing.attempt };
+        let times = RetryTimes { all: self.timing.write_timeout, one: self.timing.attempt };
         self.pool
-            .patiently(patience, |connection| async move {
+            .with_retries(times, |connection| async move {
                 let finished = async {
                     let parameters: [&(dyn ToSql + Sync); 6] =
                         [id, &claim.token, owner, &state.name(), outcome, &patch];
@@ -342,7 +342,7 @@ impl TaskQueue {
         text: &'static str,
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, Failure> {
-        self.patiently(|connection| async move {
+        self.with_retries(|connection| async move {
             let rows = connection.client.query(text, parameters).await.map_err(Trouble::from);
             (connection, rows)
         })
@@ -350,19 +350,19 @@ impl TaskQueue {
     }
 
     async fn execute(&self, text: &'static str, parameters: &[&(dyn ToSql + Sync)]) -> Result<u64, Failure> {
-        self.patiently(|connection| async move {
+        self.with_retries(|connection| async move {
             let changed = connection.client.execute(text, parameters).await.map_err(Trouble::from);
             (connection, changed)
         })
         .await
     }
 
-    async fn patiently<T, F>(&self, attempt: impl FnMut(Connection) -> F + Send) -> Result<T, Failure>
+    async fn with_retries<T, F>(&self, attempt: impl FnMut(Connection) -> F + Send) -> Result<T, Failure>
     where
         F: Future<Output = (Connection, Result<T, Trouble>)> + Send,
     {
-        let patience = Patience { all: self.timing.read_patience, one: self.timing.attempt };
-        self.pool.patiently(patience, attempt).await
+        let times = RetryTimes { all: self.timing.read_timeout, one: self.timing.attempt };
+        self.pool.with_retries(times, attempt).await
     }
 }
 

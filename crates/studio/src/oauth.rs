@@ -21,7 +21,7 @@ use crate::console::{EntryKind, Level};
 use crate::model::now;
 use crate::studio::Studio;
 
-const PATIENCE: Duration = Duration::from_secs(600);
+const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(600);
 const MOST_SIGN_INS: usize = 20;
 const LARGEST_TOKEN: usize = 256 * 1024;
 const TOKEN_DEADLINE: Duration = Duration::from_secs(20);
@@ -55,7 +55,7 @@ struct SignIn {
 impl SignIns {
     fn add(&self, state: String, sign_in: SignIn) {
         let mut open = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        open.retain(|_, other| other.since.elapsed() < PATIENCE);
+        open.retain(|_, other| other.since.elapsed() < SIGN_IN_TIMEOUT);
         if open.len() < MOST_SIGN_INS {
             open.insert(state, sign_in);
         }
@@ -63,7 +63,7 @@ impl SignIns {
 
     fn take(&self, state: &str) -> Option<SignIn> {
         let mut open = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        open.remove(state).filter(|sign_in| sign_in.since.elapsed() < PATIENCE)
+        open.remove(state).filter(|sign_in| sign_in.since.elapsed() < SIGN_IN_TIMEOUT)
     }
 }
 

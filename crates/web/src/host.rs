@@ -27,10 +27,10 @@ use tokio::sync::Semaphore;
 use crate::access::{Access, random_text};
 use crate::answer::{ApiError, Input, file, html, json, set};
 use crate::guard::{self, Guard};
-use crate::patience::Patience;
 use crate::site::{
     Asset, FRAME_FILES, FRAME_SCRIPT, Site, content_type, frame_document, frame_policy, page_policy,
 };
+use crate::stall_limit::StallLimit;
 
 /// A head longer than this is refused.
 const HEAD_BYTES: usize = 32 * 1024;
@@ -140,7 +140,7 @@ pub(crate) async fn serve_connection(
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_DEADLINE)
         .max_buf_size(HEAD_BYTES)
-        .serve_connection(TokioIo::new(Patience::new(stream)), TowerToHyperService::new(router))
+        .serve_connection(TokioIo::new(StallLimit::new(stream)), TowerToHyperService::new(router))
         .with_upgrades()
         .await;
     if let Err(error) = served {

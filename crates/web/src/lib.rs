@@ -10,8 +10,8 @@ mod certificate;
 mod guard;
 mod host;
 mod listener;
-mod patience;
 mod site;
+mod stall_limit;
 mod tls;
 
 /// The files of each page; empty where `make` has not built it.

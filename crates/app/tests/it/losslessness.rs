@@ -26,7 +26,7 @@ use testkit::{FakeEngine, Seen};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 
 /// No test waits longer than this for one message.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const TURN: TurnId = TurnId(1);
 /// So many facts that the queue of a client that does not read overflows.
 const GROWTHS: usize = 5000;
@@ -258,7 +258,7 @@ impl Client {
     }
 
     async fn receive(&mut self) -> Value {
-        tokio::time::timeout(PATIENCE, self.read()).await.expect("a message in time")
+        tokio::time::timeout(TIMEOUT, self.read()).await.expect("a message in time")
     }
 
     async fn read(&mut self) -> Value {

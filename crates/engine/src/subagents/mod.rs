@@ -23,6 +23,7 @@ use crate::behavior;
 use crate::session::actor::Message;
 use crate::session::state::State;
 use crate::session::{SUBAGENT_PREFIX, Session};
+use crate::skills::KnownSkills;
 use crate::turn::Turn;
 use crate::workspace::{Workspace, Worktree};
 use background::Background;
@@ -90,9 +91,6 @@ pub(crate) fn name_session(parent: &SessionId, call: ItemId, details: &mut Optio
     }
 }
 
-/// The name of the tool.
-pub(crate) const SPAWN_AGENT: &str = "spawn_agent";
-
 /// The tool `spawn_agent` of a turn.
 pub(crate) struct SpawnAgent {
     spec: ToolSpec,
@@ -108,6 +106,8 @@ struct Starter {
     model: String,
     limits: TurnLimits,
     cost_before: f64,
+    /// Of the turn: the agent may change them.
+    skills: Arc<KnownSkills>,
 }
 
 static INPUT: LazyLock<Value> = LazyLock::new(|| {
@@ -152,7 +152,7 @@ impl SpawnAgent {
             lines.join("\n")
         );
         let spec = ToolSpec {
-            name: SPAWN_AGENT.to_owned(),
+            name: "spawn_agent".to_owned(),
             server: "eca".to_owned(),
             origin: Origin::Native,
             description,
@@ -167,6 +167,7 @@ impl SpawnAgent {
             model: turn.model.info().id,
             limits: turn.limits.clone(),
             cost_before: turn.cost_before,
+            skills: turn.skills.clone(),
         };
         Some(Self { spec, starter: Arc::new(starter), background: turn.background.clone() })
     }
@@ -224,6 +225,7 @@ impl Starter {
         let agent = self.agent(&call.input).map_err(Failure::user)?;
         let worktree = worktree::create(&self.session, &agent, &call.input).await?;
         let ended = self.run_in(call, &agent, worktree.as_ref()).await;
+        self.skills.forget();
         let kept = match &worktree {
             Some(worktree) => worktree::release(&self.session, worktree).await,
             None => None,

@@ -20,7 +20,6 @@ use domain::tool_call::{Origin, ToolCall};
 use serde_json::{Value, json};
 
 use crate::session::Session;
-use crate::subagents::SPAWN_AGENT;
 use crate::turn::offered_tools::described;
 pub(crate) use carrier::{CARRIER, CarrierTool, as_carried, carried_call};
 use rank::rank;
@@ -106,11 +105,11 @@ impl ToolList {
         self.all().find(|tool| tool.spec().server == server && tool.spec().name == name)
     }
 
-    /// Whether a call changes no file. An agent may.
+    /// Whether a call changes no file.
     pub(crate) fn only_reads(&self, item: &Item) -> bool {
         let ItemKind::ToolCall(call) = &item.kind else { return true };
         let tool = self.find(&call.server, &call.name);
-        tool.is_none_or(|tool| tool.spec().effect.is_read_only() && call.name != SPAWN_AGENT)
+        tool.is_none_or(|tool| tool.spec().effect.is_read_only())
     }
 
     /// The server, bare name and origin of a full name.

@@ -56,7 +56,7 @@ pub(crate) struct Turn {
     pub(crate) hooks: TurnHooks,
     /// Subagents that work meanwhile.
     pub(crate) background: Arc<Background>,
-    pub(crate) skills: KnownSkills,
+    pub(crate) skills: Arc<KnownSkills>,
 }
 
 enum Next {
@@ -177,8 +177,7 @@ impl Turn {
         tools: &ToolList,
         loops: &mut LoopDetector,
     ) -> Next {
-        let may_change_files =
-            self.background.is_working() || !calls.iter().all(|call| tools.only_reads(call));
+        let may_change_files = !calls.iter().all(|call| tools.only_reads(call));
         let end = tool_calls::run(self, calls, tools, loops).await;
         if may_change_files {
             self.skills.forget();

@@ -18,7 +18,6 @@ use crate::attached_frontend::AttachedFrontend;
 use crate::hooks::{self, TurnHooks};
 use crate::session::actor::Actor;
 use crate::session::{Session, title};
-use crate::skills::KnownSkills;
 use crate::slash;
 use crate::spending;
 use crate::tool_calls::context::EngineToolContext;
@@ -178,7 +177,7 @@ impl Launch {
             failed_models,
             hooks,
             background: Arc::default(),
-            skills: KnownSkills::default(),
+            skills: Arc::default(),
         }
     }
 }

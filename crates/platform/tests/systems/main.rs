@@ -11,7 +11,7 @@ use std::time::Duration;
 use platform::local_socket::{self, Listener};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -58,7 +58,7 @@ async fn two_processes_talk_over_a_socket() {
         }
         server.await.unwrap()
     };
-    let listener = tokio::time::timeout(PATIENCE, talk).await.unwrap();
+    let listener = tokio::time::timeout(TIMEOUT, talk).await.unwrap();
     assert!(Listener::bind(&socket).is_err(), "a name belongs to one listener");
     drop(listener);
 }
@@ -75,7 +75,7 @@ async fn a_listener_that_ended_is_not_alive() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, ended).await.unwrap();
+    tokio::time::timeout(TIMEOUT, ended).await.unwrap();
     assert!(local_socket::connect(&socket).await.is_err());
 }
 

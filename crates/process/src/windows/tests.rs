@@ -16,7 +16,7 @@ use crate::{End, ParentEnd, ProcessError, Spawn};
 const PART: &str = "DRAGOMAN_TEST_PART";
 const LIST: &str = "DRAGOMAN_TEST_LIST";
 const ARGUMENTS: &[&str] = &["--exact", "windows_tests::in_a_process_of_its_own", "--nocapture"];
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn part(name: &str, list: &Path) -> Spawn {
     Spawn::new(std::env::current_exe().unwrap()).args(ARGUMENTS).env(PART, name).env(LIST, list)
@@ -40,12 +40,12 @@ async fn in_a_process_of_its_own() {
     match name.as_str() {
         "sleep" => {
             note();
-            tokio::time::sleep(PATIENCE).await;
+            tokio::time::sleep(TIMEOUT).await;
         }
         "start another and sleep" => {
             note();
             let _child = play("sleep", &list);
-            tokio::time::sleep(PATIENCE).await;
+            tokio::time::sleep(TIMEOUT).await;
         }
         "start another and end" => {
             note();
@@ -54,7 +54,7 @@ async fn in_a_process_of_its_own() {
         }
         "keep a child" => {
             let _child = part("sleep", &list).start().await.unwrap();
-            tokio::time::sleep(PATIENCE).await;
+            tokio::time::sleep(TIMEOUT).await;
         }
         "shut down" => {
             let _child = part("start another and sleep", &list).start().await.unwrap();
@@ -83,14 +83,14 @@ async fn pids(list: &Path, count: usize) -> Vec<u32> {
         if found.len() >= count {
             return found;
         }
-        assert!(begin.elapsed() < PATIENCE, "the parts named their processes: {found:?}");
+        assert!(begin.elapsed() < TIMEOUT, "the parts named their processes: {found:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
 async fn all_gone(pids: &[u32]) {
     for pid in pids {
-        let gone = tokio::time::timeout(PATIENCE / 2, crate::watch_parent(*pid)).await;
+        let gone = tokio::time::timeout(TIMEOUT / 2, crate::watch_parent(*pid)).await;
         assert!(gone.is_ok(), "{pid} of {pids:?} lives");
     }
 }
@@ -180,7 +180,7 @@ async fn a_killed_parent_takes_its_child_along() {
     parent.kill().unwrap();
     parent.wait().unwrap();
     all_gone(&found).await;
-    assert_eq!(tokio::time::timeout(PATIENCE, watched).await.unwrap().unwrap(), ParentEnd::Died);
+    assert_eq!(tokio::time::timeout(TIMEOUT, watched).await.unwrap().unwrap(), ParentEnd::Died);
 }
 
 #[tokio::test]

@@ -164,7 +164,7 @@ async fn messages_over_the_limit_are_answered_and_skipped() {
             assert_eq!((&answer["id"], &answer["error"]["code"]), (&id, &json!(-32003)), "{answer}");
             client.assert_alive("a message over the limit").await;
         }
-        let request = client.outgoing().request("read", &(), PATIENCE);
+        let request = client.outgoing().request("read", &(), TIMEOUT);
         assert_eq!(client.receive().await["method"], "read");
         client.send(&format!(r#"{{"jsonrpc":"2.0","id":{},"result":"{filler}"}}"#, request.id())).await;
         assert!(matches!(patiently(request).await, Err(rpc::RequestError::TooLarge)));

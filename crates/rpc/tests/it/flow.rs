@@ -45,7 +45,7 @@ async fn each_message_is_one_write_in_order() {
             patiently(peer.outgoing().ready()).await.unwrap();
         }
     }
-    assert!(patiently(peer.close(PATIENCE)).await);
+    assert!(patiently(peer.close(TIMEOUT)).await);
     let written = writes.0.lock().unwrap();
     assert_eq!(written.len(), 500);
     for (number, write) in written.iter().enumerate() {
@@ -71,7 +71,7 @@ async fn a_slow_reader_fills_the_queue_and_gets_everything_queued() {
 
     // Our answers and requests overtake notifications; the peer is still read.
     client.send(r#"{"jsonrpc":"2.0","id":1,"method":"nothing"}"#).await;
-    let request = outgoing.request("ask", &(), PATIENCE);
+    let request = outgoing.request("ask", &(), TIMEOUT);
     for number in 0..sent {
         assert_eq!(client.receive().await["params"]["number"], number);
     }
@@ -222,7 +222,7 @@ async fn closing_writes_what_is_queued_within_its_deadline() {
     let mut client = Client::with_pipe(PeerOptions::newline(), 64);
     let outgoing = client.outgoing();
     (0..100).for_each(|number| outgoing.notify("event", &[number]).unwrap());
-    let closing = tokio::spawn(client.peer.take().unwrap().close(PATIENCE));
+    let closing = tokio::spawn(client.peer.take().unwrap().close(TIMEOUT));
     tokio::task::yield_now().await;
     for number in 0..100 {
         assert_eq!(client.receive().await["params"][0], number);
@@ -243,10 +243,10 @@ async fn a_broken_output_ends_the_connection() {
     let (output, gone) = tokio::io::duplex(64);
     drop(gone);
     let peer = Peer::start(PeerOptions::newline(), Transport::stream(input, output), scripted).unwrap();
-    let request = peer.outgoing().request("ask", &(), PATIENCE);
+    let request = peer.outgoing().request("ask", &(), TIMEOUT);
     assert_eq!(patiently(peer.ended()).await, End::Broken(std::io::ErrorKind::BrokenPipe));
     assert!(matches!(patiently(request).await, Err(RequestError::Closed)));
-    assert!(!patiently(peer.close(PATIENCE)).await);
+    assert!(!patiently(peer.close(TIMEOUT)).await);
     drop(keep);
 }
 
@@ -287,7 +287,7 @@ fn blocking_pipes_are_served_by_threads() {
             let peer = Peer::start(PeerOptions::newline(), transport, scripted).unwrap();
             assert_eq!(patiently(peer.ended()).await, End::Input);
             patiently(peer.answered()).await;
-            assert!(patiently(peer.close(PATIENCE)).await);
+            assert!(patiently(peer.close(TIMEOUT)).await);
         });
         client.join().unwrap();
         let all = reader.join().unwrap();
@@ -312,7 +312,7 @@ fn stdio_child() {
     let end = runtime.block_on(async {
         let peer = Peer::start(PeerOptions::newline(), rpc::stdio().unwrap(), scripted).unwrap();
         let end = peer.ended().await;
-        peer.close(PATIENCE).await;
+        peer.close(TIMEOUT).await;
         end
     });
     // At once, so that the test harness adds nothing to the output.

@@ -52,7 +52,7 @@ async fn requests_are_answered_in_any_order_and_shape() {
         (r#""unknown":1"#, Ok(Value::Null)),
     ];
     let requests: Vec<_> =
-        answers.iter().map(|_| outgoing.request("ask", &json!({"q": 1}), PATIENCE)).collect();
+        answers.iter().map(|_| outgoing.request("ask", &json!({"q": 1}), TIMEOUT)).collect();
     for request in &requests {
         let expected = json!({"jsonrpc": "2.0", "id": request.id(), "method": "ask", "params": {"q": 1}});
         assert_eq!(client.receive().await, expected);
@@ -82,7 +82,7 @@ async fn answers_nobody_asked_for_are_ignored() {
         client.send(stray).await;
         client.assert_alive(stray).await;
     }
-    let request = client.outgoing().request("ask", &(), PATIENCE);
+    let request = client.outgoing().request("ask", &(), TIMEOUT);
     assert_eq!(client.receive().await, json!({"jsonrpc": "2.0", "id": 1, "method": "ask"}));
     client.send(r#"{"id":"1","result":"sloppy: no version, id as a string"}"#).await;
     assert!(patiently(request).await.is_ok());
@@ -96,8 +96,8 @@ async fn a_deadline_and_a_drop_cancel_at_the_peer() {
         let request = client.outgoing().request("slow", &(), Duration::from_millis(30));
         assert_eq!(client.receive().await["id"], 1);
         assert!(matches!(patiently(request).await, Err(RequestError::Deadline)));
-        drop(client.outgoing().request("unwanted", &(), PATIENCE));
-        let answered = client.outgoing().request("answered", &(), PATIENCE);
+        drop(client.outgoing().request("unwanted", &(), TIMEOUT));
+        let answered = client.outgoing().request("answered", &(), TIMEOUT);
         client.send(r#"{"jsonrpc":"2.0","id":3,"result":1}"#).await;
         patiently(answered).await.unwrap();
         client.outgoing().notify("last", &()).unwrap();
@@ -121,10 +121,10 @@ async fn a_deadline_and_a_drop_cancel_at_the_peer() {
 async fn the_end_of_the_connection_settles_requests() {
     let mut client = Client::start(PeerOptions::newline());
     let outgoing = client.outgoing();
-    let request = outgoing.request("ask", &(), PATIENCE);
+    let request = outgoing.request("ask", &(), TIMEOUT);
     tokio::io::AsyncWriteExt::shutdown(&mut client.output).await.unwrap();
     assert!(matches!(patiently(request).await, Err(RequestError::Closed)));
-    assert!(matches!(patiently(outgoing.request("ask", &(), PATIENCE)).await, Err(RequestError::Closed)));
+    assert!(matches!(patiently(outgoing.request("ask", &(), TIMEOUT)).await, Err(RequestError::Closed)));
     outgoing.notify("still", &()).unwrap();
     assert_eq!(client.receive().await["method"], "ask");
     assert_eq!(client.receive().await["method"], "still");
@@ -138,7 +138,7 @@ async fn params_that_are_no_json_are_told_to_the_caller() {
     let client = Client::start(PeerOptions::newline());
     let bad = BTreeMap::from([((1, 2), 3)]);
     assert!(matches!(client.outgoing().notify("x", &bad), Err(NotSent::Unserializable(_))));
-    let request = client.outgoing().request("x", &bad, PATIENCE);
+    let request = client.outgoing().request("x", &bad, TIMEOUT);
     assert!(matches!(patiently(request).await, Err(RequestError::Unserializable(_))));
 }
 
@@ -157,7 +157,7 @@ async fn two_peers_call_each_other() {
         };
         let (left, right) = (start(left, settings.clone()), start(right, settings));
         let ask = |peer: &Peer, text: &str| {
-            peer.outgoing().request("echo", &[text], PATIENCE).decode::<[String; 1]>()
+            peer.outgoing().request("echo", &[text], TIMEOUT).decode::<[String; 1]>()
         };
         let pairs: Vec<_> =
             (0..200).map(|n| (ask(&left, &format!("l{n}")), ask(&right, &format!("r{n}")))).collect();
@@ -165,7 +165,7 @@ async fn two_peers_call_each_other() {
             assert_eq!(patiently(from_left).await.unwrap(), [format!("l{number}")]);
             assert_eq!(patiently(from_right).await.unwrap(), [format!("r{number}")]);
         }
-        assert!(patiently(left.close(PATIENCE)).await);
+        assert!(patiently(left.close(TIMEOUT)).await);
         assert_eq!(patiently(right.ended()).await, End::Input);
     }
 }

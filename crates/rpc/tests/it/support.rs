@@ -16,10 +16,10 @@ pub(crate) fn scale() -> usize {
 }
 
 /// No test waits longer than this for anything.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) async fn patiently<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("it hangs")
+    tokio::time::timeout(TIMEOUT, future).await.expect("it hangs")
 }
 
 /// What the handler saw, in order, and the responders it keeps.

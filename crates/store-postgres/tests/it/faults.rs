@@ -130,8 +130,8 @@ async fn an_addition_is_made_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_away_is_named() {
     let timing = store_postgres::Timing {
-        write_patience: Duration::from_millis(500),
-        read_patience: Duration::from_millis(500),
+        write_timeout: Duration::from_millis(500),
+        read_timeout: Duration::from_millis(500),
         ..crate::timing()
     };
     let address = "postgres://me:hunter2hunter2@127.0.0.1:1/chats";

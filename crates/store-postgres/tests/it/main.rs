@@ -27,8 +27,8 @@ fn id(text: &str) -> SessionId {
 fn timing() -> Timing {
     Timing {
         lease: Duration::from_secs(6),
-        write_patience: Duration::from_secs(120),
-        read_patience: Duration::from_secs(60),
+        write_timeout: Duration::from_secs(120),
+        read_timeout: Duration::from_secs(60),
         attempt: Duration::from_secs(3),
     }
 }

@@ -13,13 +13,13 @@ use tokio::time::Sleep;
 
 const LONGEST_STALL: Duration = Duration::from_secs(60);
 
-pub(crate) struct Patience<S> {
+pub(crate) struct StallLimit<S> {
     stream: S,
     /// Runs while a write waits.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patience<S> {
+impl<S> StallLimit<S> {
     pub(crate) fn new(stream: S) -> Self {
         Self { stream, stalled: None }
     }
@@ -38,7 +38,7 @@ impl<S> Patience<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for StallLimit<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -48,7 +48,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for StallLimit<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -78,7 +78,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_takes_nothing_is_dropped_and_a_slow_one_is_not() {
         let (near, mut far) = tokio::io::duplex(16);
-        let mut stream = Patience::new(near);
+        let mut stream = StallLimit::new(near);
         let slow = tokio::spawn(async move {
             let mut part = [0; 4];
             for _ in 0..8 {
