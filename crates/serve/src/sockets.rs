@@ -298,22 +298,10 @@ async fn carry(
     loop {
         let attach = match next.take() {
             Some(attach) => attach,
-            None => {
-                let wait = match kept {
-                    // A client whose handshake was cut does not know this connection and never comes back.
-                    Some(kept) if channel.received() == 0 || channel.is_ended() => kept.min(SHORT_WAIT),
-                    Some(kept) => kept,
-                    None => UPGRADE_DEADLINE,
-                };
-                tokio::select! {
-                    attach = attaches.recv() => match attach {
-                        Some(attach) => attach,
-                        None => return,
-                    },
-                    () = tokio::time::sleep(wait) => return,
-                    () = ended.cancelled() => return,
-                }
-            }
+            None => match next_attach(&channel, kept, &mut attaches, ended).await {
+                Some(attach) => attach,
+                None => return,
+            },
         };
         let Attach { received, reply, upgrade } = attach;
         let _ = reply.send(channel.received());
@@ -339,5 +327,25 @@ async fn carry(
         if is_over {
             return;
         }
+    }
+}
+
+/// Waits for the client to come or to come back; `None`: it did not in time.
+async fn next_attach(
+    channel: &Channel,
+    kept: Option<Duration>,
+    attaches: &mut mpsc::Receiver<Attach>,
+    ended: &CancellationToken,
+) -> Option<Attach> {
+    let wait = match kept {
+        // A client whose handshake was cut does not know this connection and never comes back.
+        Some(kept) if channel.received() == 0 || channel.is_ended() => kept.min(SHORT_WAIT),
+        Some(kept) => kept,
+        None => UPGRADE_DEADLINE,
+    };
+    tokio::select! {
+        attach = attaches.recv() => attach,
+        () = tokio::time::sleep(wait) => None,
+        () = ended.cancelled() => None,
     }
 }

@@ -129,7 +129,7 @@ fn proof(command: &str) -> Proof {
     let words: Vec<&str> = command.split_whitespace().collect();
     match words[..] {
         ["dragoman"] | ["dragoman", "chat", ..] => Proof::Screen,
-        ["make" | "npm", ..] => Proof::Repository,
+        ["make" | "npm" | "pipx", ..] | ["sh", "install.sh"] => Proof::Repository,
         [script, ..] if script.starts_with("scripts/") => Proof::Repository,
         ["dragoman", "login", "github-copilot"] => {
             Proof::Test("signing_in_at_github_gives_tokens_that_are_renewed_by_one_process_at_a_time")
@@ -263,7 +263,8 @@ fn missing_target(command: &str) -> Option<String> {
             makefile.lines().any(|line| line.starts_with(&format!("{target}:")))
         }
         // scripts/dist/verify installs the package that this builds.
-        ["npm", ..] => repository().join("scripts/dist/verify").exists(),
+        ["npm" | "pipx", ..] => repository().join("scripts/dist/verify").exists(),
+        ["sh", script] => repository().join("packaging").join(script).exists(),
         [script, ..] => repository().join(script).exists(),
         [] => true,
     };
