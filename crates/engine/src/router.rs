@@ -39,6 +39,8 @@ pub(crate) struct Router {
     releases: mpsc::UnboundedReceiver<()>,
     subagents: mpsc::UnboundedSender<StartSubagent>,
     subagent_requests: mpsc::UnboundedReceiver<StartSubagent>,
+    returned: mpsc::UnboundedSender<Message>,
+    returns: mpsc::UnboundedReceiver<Message>,
 }
 
 struct KnownWorkspace {
@@ -58,6 +60,7 @@ impl Router {
     ) -> Self {
         let (released, releases) = mpsc::unbounded_channel();
         let (subagents, subagent_requests) = mpsc::unbounded_channel();
+        let (returned, returns) = mpsc::unbounded_channel();
         Self {
             store,
             source,
@@ -70,6 +73,8 @@ impl Router {
             releases,
             subagents,
             subagent_requests,
+            returned,
+            returns,
         }
     }
 
@@ -81,6 +86,7 @@ impl Router {
         loop {
             tokio::select! {
                 biased;
+                Some(message) = self.returns.recv() => self.handle_again(message),
                 envelope = commands.recv() => match envelope {
                     Some(envelope) => self.handle(envelope),
                     None => break,
@@ -133,6 +139,14 @@ impl Router {
                 }
                 None => self.query(front, other),
             },
+        }
+    }
+
+    /// A command came while its chat was closing: the chat is loaded again where the command does that.
+    fn handle_again(&mut self, Message { frontend, command }: Message) {
+        match frontend {
+            Some(frontend) => self.handle(Envelope { front: frontend.id, command }),
+            None => refuse(command, Failure::closed()),
         }
     }
 

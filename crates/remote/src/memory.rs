@@ -68,7 +68,13 @@ impl Memory {
     /// What goes on to the editor of a message of the server.
     pub(crate) fn note_from_server(&mut self, text: String) -> Option<String> {
         match Carried::of(&text) {
-            Carried::Response { id } if id.as_json().trim_matches('"').starts_with(OWN) => None,
+            Carried::Response { id } if id.as_json().trim_matches('"').starts_with(OWN) => {
+                let answer = serde_json::from_str::<Value>(&text).unwrap_or_default();
+                if let Some(reason) = answer["error"]["message"].as_str() {
+                    tracing::warn!("The conversation could not be begun again as it was: {reason}");
+                }
+                None
+            }
             Carried::Response { id } => {
                 if let Some(params) = self.opening.remove(&id)
                     && let Ok(message) = serde_json::from_str::<Value>(&text)

@@ -104,8 +104,9 @@ impl Router {
             self.source.session_servers(servers, &workspace.roots)
         };
         let (store, live, subagents) = (self.store.clone(), self.live.clone(), self.subagents.clone());
-        let peers = self.peers.clone();
-        Some(Start { id, store, workspace, own_sources, live, peers, create, subagents, subagent: None })
+        let (peers, returned) = (self.peers.clone(), self.returned.clone());
+        let subagent = None;
+        Some(Start { id, store, workspace, own_sources, live, peers, create, subagents, returned, subagent })
     }
 
     /// Opens the chat of a subagent and prompts it.
@@ -133,6 +134,7 @@ impl Router {
             peers: self.peers.clone(),
             create: Some(create),
             subagents: self.subagents.clone(),
+            returned: self.returned.clone(),
             subagent: Some((inherited, ended)),
         });
         self.sessions.insert(id.clone(), mailbox.clone());
@@ -162,7 +164,8 @@ impl Router {
         };
         let (store, live, client) =
             (self.store.clone(), self.live.clone(), frontend.abilities.client.clone());
-        let (subagents, peers) = (self.subagents.clone(), self.peers.clone());
+        let (subagents, peers, returned) =
+            (self.subagents.clone(), self.peers.clone(), self.returned.clone());
         let (mailbox, incoming) = mpsc::unbounded_channel::<Message>();
         let command = Command::Load { session: id.clone(), servers: Vec::new(), reply };
         let _ = mailbox.send(Message { frontend: Some(frontend), command });
@@ -171,8 +174,18 @@ impl Router {
             match fork(store.as_ref(), &session, until, client).await {
                 Ok(create) => {
                     let (own_sources, create, subagent) = (Vec::new(), Some(create), None);
-                    let start =
-                        Start { id, store, workspace, own_sources, live, peers, create, subagents, subagent };
+                    let start = Start {
+                        id,
+                        store,
+                        workspace,
+                        own_sources,
+                        live,
+                        peers,
+                        create,
+                        subagents,
+                        returned,
+                        subagent,
+                    };
                     actor::run(start, incoming).await;
                 }
                 Err(failure) => reject_all(incoming, &failure).await,

@@ -55,6 +55,8 @@ pub(crate) struct Start {
     /// Set: make the chat where it does not exist.
     pub(crate) create: Option<Create>,
     pub(crate) subagents: mpsc::UnboundedSender<StartSubagent>,
+    /// To the router: what came while the chat was closing.
+    pub(crate) returned: mpsc::UnboundedSender<Message>,
     /// Set for the chat of a subagent.
     pub(crate) subagent: Option<(Inherited, oneshot::Sender<EndedSubagent>)>,
 }
@@ -75,6 +77,7 @@ pub(crate) fn spawn(start: Start) -> mpsc::UnboundedSender<Message> {
 }
 
 pub(crate) async fn run(start: Start, mut mailbox: mpsc::UnboundedReceiver<Message>) {
+    let returned = start.returned.clone();
     let mut actor = match Actor::load(start).await {
         Ok(actor) => actor,
         Err(failure) => return reject_all(mailbox, &failure).await,
@@ -85,13 +88,11 @@ pub(crate) async fn run(start: Start, mut mailbox: mpsc::UnboundedReceiver<Messa
             ended = turn_end(&mut actor.turn) => actor.turn_ended(ended),
             message = mailbox.recv() => match message {
                 Some(message) => {
-                    if let ControlFlow::Break(final_reply) = actor.handle(message).await {
+                    if let ControlFlow::Break(ending) = actor.handle(message).await {
                         actor.end().await;
                         // The receiver of the reply may open the chat again at once, with a new actor.
                         mailbox.close();
-                        final_reply();
-                        let gone = Failure::user("This chat was just closed or deleted.").hint("Send it again.");
-                        return reject_all(mailbox, &gone).await;
+                        return ending.finish(mailbox, &returned).await;
                     }
                 }
                 None => break,
@@ -111,8 +112,41 @@ async fn turn_end(turn: &mut Option<RunningTurn>) -> Result<Outcome, JoinError> 
     }
 }
 
-/// The reply to the command that ended a chat's actor.
+/// How a chat's actor ends, with the reply to the command that ended it.
+enum Ending {
+    /// What came meanwhile is for the next actor, which loads the chat again.
+    Closed(FinalReply),
+    /// The chat was deleted, or the program ends.
+    Gone(FinalReply),
+}
+
 type FinalReply = Box<dyn FnOnce() + Send>;
+
+impl Ending {
+    async fn finish(
+        self,
+        mut mailbox: mpsc::UnboundedReceiver<Message>,
+        returned: &mpsc::UnboundedSender<Message>,
+    ) {
+        let gone = Failure::user("This chat was just closed or deleted.").hint("Send it again.");
+        match self {
+            Self::Gone(reply) => {
+                reply();
+                reject_all(mailbox, &gone).await;
+            }
+            Self::Closed(reply) => {
+                reply();
+                while let Some(message) = mailbox.recv().await {
+                    if message.frontend.is_none() {
+                        refuse(message.command, gone.clone());
+                    } else if let Err(mpsc::error::SendError(message)) = returned.send(message) {
+                        refuse(message.command, gone.clone());
+                    }
+                }
+            }
+        }
+    }
+}
 
 struct RunningTurn {
     id: TurnId,
@@ -149,7 +183,7 @@ pub(crate) struct Actor {
 
 impl Actor {
     async fn load(start: Start) -> Result<Self, Failure> {
-        let Start { id, store, workspace, own_sources, live, peers, create, subagents, subagent } = start;
+        let Start { id, store, workspace, own_sources, live, peers, create, subagents, subagent, .. } = start;
         let (inherited, ended) = subagent.unzip();
         let LoadedSession { state, created_at, updated_at } = load(store.as_ref(), &id).await?;
         let create = match create {
@@ -205,7 +239,7 @@ impl Actor {
     }
 
     #[allow(clippy::wildcard_enum_match_arm, reason = "the router sends no other command here")]
-    async fn handle(&mut self, message: Message) -> ControlFlow<FinalReply> {
+    async fn handle(&mut self, message: Message) -> ControlFlow<Ending> {
         let Message { frontend, command } = message;
         let leaves = matches!(command, Command::Close { .. } | Command::Delete { .. } | Command::Detach);
         if let Some(frontend) = frontend.as_ref().filter(|_| !leaves) {
@@ -244,7 +278,9 @@ impl Actor {
             Command::Close { reply, .. } => return self.close(frontend, reply).await,
             Command::Detach => return self.detach(frontend).await,
             Command::Delete { reply, .. } => match self.delete().await {
-                Ok(()) => return ControlFlow::Break(Box::new(move || drop(reply.send(Ok(()))))),
+                Ok(()) => {
+                    return ControlFlow::Break(Ending::Gone(Box::new(move || drop(reply.send(Ok(()))))));
+                }
                 refused => drop(reply.send(refused)),
             },
             Command::Shutdown { reply } => return self.shutdown(reply).await,
@@ -254,11 +290,7 @@ impl Actor {
     }
 
     /// One front-end leaves; with the last one the chat closes.
-    async fn close(
-        &mut self,
-        frontend: Option<AttachedFrontend>,
-        reply: Reply<()>,
-    ) -> ControlFlow<FinalReply> {
+    async fn close(&mut self, frontend: Option<AttachedFrontend>, reply: Reply<()>) -> ControlFlow<Ending> {
         if let Some(frontend) = &frontend {
             self.session.audience.remove(frontend.id);
         }
@@ -268,23 +300,23 @@ impl Actor {
         }
         self.stop_turn(None).await;
         let flushed = self.session.log.flush().await;
-        ControlFlow::Break(Box::new(move || drop(reply.send(flushed))))
+        ControlFlow::Break(Ending::Closed(Box::new(move || drop(reply.send(flushed)))))
     }
 
-    async fn detach(&mut self, frontend: Option<AttachedFrontend>) -> ControlFlow<FinalReply> {
+    async fn detach(&mut self, frontend: Option<AttachedFrontend>) -> ControlFlow<Ending> {
         let removed = frontend.is_some_and(|frontend| self.session.audience.remove(frontend.id));
         if removed && self.session.audience.is_empty() {
             // A shutdown may follow at once, and it does not wait long.
             self.stop_turn(Some(TURN_SHUTDOWN_TIMEOUT)).await;
-            return ControlFlow::Break(Box::new(|| ()));
+            return ControlFlow::Break(Ending::Closed(Box::new(|| ())));
         }
         ControlFlow::Continue(())
     }
 
-    async fn shutdown(&mut self, reply: Reply<()>) -> ControlFlow<FinalReply> {
+    async fn shutdown(&mut self, reply: Reply<()>) -> ControlFlow<Ending> {
         self.stop_turn(Some(TURN_SHUTDOWN_TIMEOUT)).await;
         let flushed = self.session.log.flush().await;
-        ControlFlow::Break(Box::new(move || drop(reply.send(flushed))))
+        ControlFlow::Break(Ending::Gone(Box::new(move || drop(reply.send(flushed)))))
     }
 
     pub(crate) fn info(&self) -> SessionInfo {

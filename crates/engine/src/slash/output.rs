@@ -12,7 +12,8 @@ use domain::taint::Taint;
 use domain::{Failure, TurnId};
 
 use super::{CommandKind, Native, ParsedCommand, aside, costs, export, lists};
-use crate::session::{SUBAGENT_PREFIX, Session, fork};
+use crate::queries;
+use crate::session::{Session, fork};
 
 /// Chats that `/resume` lists.
 const LISTED_CHATS: usize = 20;
@@ -195,10 +196,10 @@ async fn other_chats(session: &Session) -> Result<Vec<SessionSummary>, Failure> 
         limit: Some(LISTED_CHATS + 1),
         ..ListFilter::default()
     };
-    let chats = session.store.list(filter).await?;
+    let chats = queries::list(session.store.as_ref(), filter).await?;
     Ok(chats
         .into_iter()
-        .filter(|chat| chat.id != session.id && !chat.id.as_str().starts_with(SUBAGENT_PREFIX))
+        .filter(|chat| chat.id != session.id)
         .filter(|chat| is_of_workspace(session, chat))
         .take(LISTED_CHATS)
         .collect())

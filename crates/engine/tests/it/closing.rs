@@ -24,6 +24,29 @@ async fn a_detached_front_end_leaves_the_audience_and_the_last_one_closes_the_ch
     assert!(bench.live.state(&first.session).is_none(), "nothing of it is kept");
 }
 
+/// Whoever opens a chat while its last front-end leaves gets it, however close both are.
+#[tokio::test(start_paused = true)]
+async fn a_chat_that_is_closing_is_loaded_again_for_what_comes_meanwhile() {
+    for is_close in [false, true] {
+        let bench = Bench::new();
+        let mut first = bench.client().await;
+        first.run("one").await;
+        let mut second = bench.attach(person()).await;
+        second.session = first.session.clone();
+        let session = first.session.clone();
+        let leave = if is_close {
+            Command::Close { session, reply: tokio::sync::oneshot::channel().0 }
+        } else {
+            Command::Detach
+        };
+        first.send(leave).await;
+        let loaded =
+            second.call(|session, reply| Command::Load { session, servers: Vec::new(), reply }).await;
+        assert!(loaded.is_ok(), "{loaded:?}");
+        second.prompt("two").await.unwrap();
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_front_end_that_went_without_a_word_is_found_at_the_next_attach() {
     let bench = Bench::new();

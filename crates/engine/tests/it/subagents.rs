@@ -5,7 +5,7 @@ use domain::item::ItemKind;
 use domain::model::Tokens;
 use domain::store::ListFilter;
 use domain::tool_call::{Details, ToolCall, ToolState};
-use domain::{Abilities, Answer, AskKind, Command, Outcome, SessionId};
+use domain::{Abilities, Answer, AskKind, Command, Outcome, SessionId, Store as _};
 use engine::State;
 use serde_json::{Value, json};
 use testkit::ScriptedAnswer;
@@ -252,4 +252,29 @@ async fn a_stop_ends_agents_in_the_background_and_their_cost_counts() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     panic!("the agent works on");
+}
+
+/// However many chats of agents are newer: a page of the list is full of the user's own chats, and none is missing.
+#[tokio::test(start_paused = true)]
+async fn lists_are_full_without_the_chats_of_agents() {
+    let bench = Bench::new();
+    let mut own = Vec::new();
+    for at in 0..3 {
+        let mut client = bench.client().await;
+        client.run("one").await;
+        own.push(client.session.clone());
+        for count in 0..300 {
+            let agent = SessionId::new(format!("subagent-{at}-{count}"));
+            bench.store.lease(&agent).await.unwrap();
+            bench.store.append(&agent, vec![testkit::sample::opened("agent", &["/w"])]).await.unwrap();
+        }
+    }
+    own.reverse();
+    let client = bench.attach(person()).await;
+    for limit in 1..=4 {
+        let filter = ListFilter { limit: Some(limit), ..ListFilter::default() };
+        let listed = client.call(|_, reply| Command::List { filter, reply }).await.unwrap();
+        let ids: Vec<_> = listed.into_iter().map(|chat| chat.id).collect();
+        assert_eq!(ids, own[..limit.min(3)]);
+    }
 }
