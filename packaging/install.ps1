@@ -1,6 +1,7 @@
-# Installs Dragoman @VERSION@ for one user on Windows: no administrator, nothing outside the prefix. The archive must have the
-# checksum below.
-# Usage: install.ps1 [-Prefix DIR] [-From DIR-OR-URL] [-Uninstall]      default prefix: %LOCALAPPDATA%\Programs\Dragoman
+# Installs Dragoman @VERSION@ for one user on Windows: no administrator, nothing outside the prefix except its folder in the
+# user's PATH. The archive must have the checksum below.
+# Usage: powershell -ExecutionPolicy Bypass -File install.ps1 [-Prefix DIR] [-From DIR-OR-URL] [-Uninstall]
+# Default prefix: %LOCALAPPDATA%\Programs\Dragoman
 param(
     [string]$Prefix = (Join-Path $env:LOCALAPPDATA 'Programs\Dragoman'),
     [string]$From = '@BASE@',
@@ -8,43 +9,67 @@ param(
 )
 Set-StrictMode -Version 2
 $ErrorActionPreference = 'Stop'
+# The bar of Windows PowerShell makes a download many times slower.
+$ProgressPreference = 'SilentlyContinue'
 
 $version = '@VERSION@'
 $checksums = @{
 @CHECKSUMS@
 }
 
+# Ends the script, and not the window in which its text was pasted.
 function Fail([string]$message) {
-    [Console]::Error.WriteLine("install.ps1: $message")
-    exit 1
+    throw "install.ps1: $message"
 }
 
+# A relative folder is one of this shell, which .NET does not know.
+$Prefix = $ExecutionContext.SessionState.Path.GetUnresolvedProviderPathFromPSPath($Prefix)
 $list = Join-Path $Prefix 'lib\dragoman\files'
 $bin = Join-Path $Prefix 'bin'
+$registry = 'HKCU:\Environment'
 
-# The folders of the user's PATH, as they are stored.
+# The folders of the user's PATH as they are stored: %USERPROFILE% and the like stay.
 function Get-UserPath {
-    $path = [Environment]::GetEnvironmentVariable('Path', 'User')
-    if ($path) { @($path -split ';' | Where-Object { $_ }) } else { @() }
+    $path = (Get-Item -LiteralPath $registry).GetValue('Path', '', 'DoNotExpandEnvironmentNames')
+    @($path -split ';' | Where-Object { $_ })
+}
+
+function Set-UserPath([string[]]$folders) {
+    Set-ItemProperty -LiteralPath $registry -Name 'Path' -Value ($folders -join ';') -Type ExpandString
+    # Other programs hear of it when a variable is changed in this way.
+    [Environment]::SetEnvironmentVariable('DRAGOMAN_INSTALLED', '1', 'User')
+    [Environment]::SetEnvironmentVariable('DRAGOMAN_INSTALLED', [NullString]::Value, 'User')
+}
+
+# Removes the files that the list names, except the given ones.
+function Remove-Listed([string[]]$except) {
+    foreach ($file in @(Get-Content -LiteralPath $list)) {
+        if (-not $file -or $file -match '\.\.' -or $file -match '^[\\/]' -or $file -match ':') { continue }
+        if ($except -contains $file) { continue }
+        Remove-Item -LiteralPath (Join-Path $Prefix $file) -Force -ErrorAction SilentlyContinue
+    }
 }
 
 if ($Uninstall) {
     if (-not (Test-Path -LiteralPath $list)) { Fail "Dragoman was not installed in $Prefix by this script." }
-    foreach ($file in Get-Content -LiteralPath $list) {
-        if ($file -match '\.\.' -or $file -match '^[\\/]' -or $file -match ':') { continue }
-        Remove-Item -LiteralPath (Join-Path $Prefix $file) -Force -ErrorAction SilentlyContinue
-    }
+    Remove-Listed @()
+    if (Test-Path -LiteralPath (Join-Path $bin 'dragoman.exe')) { Fail "$bin\dragoman.exe cannot be removed while it runs." }
+    Remove-Item -LiteralPath (Join-Path $bin 'dragoman.exe.old') -Force -ErrorAction SilentlyContinue
     Remove-Item -LiteralPath $list -Force
-    $rest = @(Get-UserPath | Where-Object { $_ -ne $bin })
-    [Environment]::SetEnvironmentVariable('Path', ($rest -join ';'), 'User')
+    $folders = @(Get-UserPath)
+    if ($folders -contains $bin) { Set-UserPath @($folders | Where-Object { $_ -ne $bin }) }
     Write-Output "Dragoman is removed from $Prefix. Chats and settings stay; docs/files.md lists their folders."
-    exit 0
+    return
 }
 
 if (-not [Environment]::Is64BitOperatingSystem) { Fail 'there is no archive for 32-bit Windows.' }
 $name = "dragoman-$version-windows-x86_64"
 $wanted = $checksums["$name.zip"]
 if (-not $wanted) { Fail "this release has no archive $name.zip." }
+$program = Join-Path $bin 'dragoman.exe'
+if ((Test-Path -LiteralPath $program) -and -not (Test-Path -LiteralPath $list)) {
+    Fail "$program is there, and this script did not put it there. Remove it first, or choose another -Prefix."
+}
 
 $work = Join-Path ([IO.Path]::GetTempPath()) ([IO.Path]::GetRandomFileName())
 New-Item -ItemType Directory -Path $work | Out-Null
@@ -54,16 +79,22 @@ try {
         [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor 3072
         Invoke-WebRequest -UseBasicParsing -Uri "$From/$name.zip" -OutFile $archive
     } else {
-        Copy-Item -LiteralPath (Join-Path ($From -replace '^file://', '') "$name.zip") -Destination $archive
+        Copy-Item -LiteralPath (Join-Path ($From -replace '^file:///?(?=[A-Za-z]:)', '') "$name.zip") -Destination $archive
     }
     $found = (Get-FileHash -LiteralPath $archive -Algorithm SHA256).Hash.ToLowerInvariant()
     if ($found -ne $wanted) { Fail 'the archive does not have the checksum of this release. Nothing was installed.' }
     Expand-Archive -LiteralPath $archive -DestinationPath $work
-    $unpacked = Join-Path $work $name
+    # The folder of temporary files may have a short name: both paths must have the same form.
+    $unpacked = (Get-Item -LiteralPath (Join-Path $work $name)).FullName
     & (Join-Path $unpacked 'bin\dragoman.exe') --version | Out-Null
     if ($LASTEXITCODE -ne 0) { Fail 'the program does not run on this machine. Nothing was installed.' }
 
     $files = @(Get-ChildItem -LiteralPath $unpacked -Recurse -File | ForEach-Object { $_.FullName.Substring($unpacked.Length + 1) })
+    # The list names everything from the first file on: an installation that is stopped can be repeated and removed.
+    New-Item -ItemType Directory -Force -Path (Split-Path -Parent $list) | Out-Null
+    $before = @()
+    if (Test-Path -LiteralPath $list) { $before = @(Get-Content -LiteralPath $list) }
+    Set-Content -LiteralPath $list -Value ($before + $files) -Encoding UTF8
     foreach ($file in $files) {
         $target = Join-Path $Prefix $file
         New-Item -ItemType Directory -Force -Path (Split-Path -Parent $target) | Out-Null
@@ -74,22 +105,18 @@ try {
         }
         Copy-Item -LiteralPath (Join-Path $unpacked $file) -Destination $target -Force
     }
-    Remove-Item -LiteralPath (Join-Path $bin 'dragoman.exe.old') -Force -ErrorAction SilentlyContinue
-    if (Test-Path -LiteralPath $list) {
-        foreach ($file in Get-Content -LiteralPath $list) {
-            if ($file -match '\.\.' -or $file -match '^[\\/]' -or $file -match ':') { continue }
-            if ($files -notcontains $file) { Remove-Item -LiteralPath (Join-Path $Prefix $file) -Force -ErrorAction SilentlyContinue }
-        }
-    }
+    Remove-Item -LiteralPath "$program.old" -Force -ErrorAction SilentlyContinue
+    Remove-Listed $files
     Set-Content -LiteralPath $list -Value $files -Encoding UTF8
     Set-Content -LiteralPath (Join-Path $Prefix 'lib\dragoman\package') -Value 'script' -Encoding ASCII
 } finally {
     Remove-Item -LiteralPath $work -Recurse -Force -ErrorAction SilentlyContinue
 }
 
-Write-Output "Dragoman $version is installed: $bin\dragoman.exe"
-if ((Get-UserPath) -notcontains $bin) {
-    [Environment]::SetEnvironmentVariable('Path', ((@(Get-UserPath) + $bin) -join ';'), 'User')
+Write-Output "Dragoman $version is installed: $program"
+$folders = @(Get-UserPath)
+if ($folders -notcontains $bin) {
+    Set-UserPath ($folders + $bin)
     Write-Output "$bin was added to your PATH; open a new terminal."
 }
 Write-Output 'Next: dragoman setup, or dragoman chat'

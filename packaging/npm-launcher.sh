@@ -1,12 +1,18 @@
 #!/bin/sh
 # Starts the program in the package of this platform. `exec` replaces this shell: no process stays in between.
 try() {
-  place=$1
+  place=$1 found=
   shift
   for platform in @PLATFORMS@; do
-    program=$here/${place}dragoman-$platform/bin/dragoman
-    [ ! -x "$program" ] || exec "$program" "$@"
+    [ -x "$here/${place}dragoman-$platform/bin/dragoman" ] || continue
+    # Packages of several platforms in one folder: this machine says which one it is.
+    if [ -n "$found" ]; then
+      found=$(uname -sm | sed 's/Linux/linux/; s/Darwin/darwin/; s/x86_64/x64/; s/aarch64/arm64/; s/ /-/')
+      break
+    fi
+    found=$platform
   done
+  [ -z "$found" ] || exec "$here/${place}dragoman-$found/bin/dragoman" "$@"
 }
 # The usual places first, as seen from the link that npm made: they need no other program, which would cost milliseconds.
 if [ -h "$0" ]; then
