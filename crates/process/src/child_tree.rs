@@ -27,7 +27,8 @@ pub(crate) struct ChildTree {
     /// Readable when the child has exited; dropped then.
     pub(crate) pidfd: Option<OwnedFd>,
     child: Child,
-    pid: Pid,
+    /// Of the child, and the number of its group.
+    pub(crate) pid: Pid,
     marker: String,
     since: u64,
     grace: Duration,

@@ -21,6 +21,8 @@ mod environment;
 mod error;
 mod escapes;
 mod foreground;
+#[cfg(unix)]
+mod keeper;
 mod nesting;
 mod output;
 #[cfg_attr(windows, path = "windows/parent.rs")]

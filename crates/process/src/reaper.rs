@@ -18,6 +18,7 @@ use tokio::sync::{oneshot, watch};
 use crate::child::Exit;
 use crate::child_tree::ChildTree;
 use crate::error::ProcessError;
+use crate::keeper::Keeper;
 use crate::tree::MARKER;
 
 /// How long what a child left behind in its group may take to finish writing before it is ended.
@@ -94,8 +95,16 @@ enum Request {
 static REAPER: LazyLock<Option<(mpsc::Sender<Request>, PipeWriter)>> = LazyLock::new(|| {
     let (wake, waker) = io::pipe().ok()?;
     let (requests, inbox) = mpsc::channel();
-    let reaper =
-        Reaper { inbox, wake, trees: Vec::new(), next: 0, mark: process_mark(), shutdown_waiters: None };
+    let reaper = Reaper {
+        inbox,
+        wake,
+        trees: Vec::new(),
+        // Elsewhere no parent-death signal ends the children of a process that was killed.
+        keeper: Keeper::new(!cfg!(target_os = "linux")),
+        next: 0,
+        mark: process_mark(),
+        shutdown_waiters: None,
+    };
     thread::Builder::new().name("process-reaper".into()).spawn(|| reaper.run()).ok()?;
     Some((requests, waker))
 });
@@ -120,6 +129,7 @@ struct Reaper {
     inbox: mpsc::Receiver<Request>,
     wake: PipeReader,
     trees: Vec<ChildTree>,
+    keeper: Keeper,
     next: u64,
     mark: String,
     /// Who waits for the end of everything; set once nothing is started any more.
@@ -134,7 +144,8 @@ impl Reaper {
                 self.handle_request(request);
             }
             let now = Instant::now();
-            self.trees.retain_mut(|tree| tree.step(now));
+            let keeper = &mut self.keeper;
+            self.trees.retain_mut(|tree| tree.step(now) || keeper.forget(tree.pid));
             if let Some(shutdown_waiters) = &mut self.shutdown_waiters
                 && self.trees.iter().all(ChildTree::is_gone)
             {
@@ -198,7 +209,9 @@ impl Reaper {
         let child = command.spawn()?;
         let pid = child.id();
         let (phase_sender, phase) = watch::channel(Phase::Running);
-        self.trees.push(ChildTree::new(id, child, marker, grace, phase_sender)?);
+        let tree = ChildTree::new(id, child, marker, grace, phase_sender)?;
+        self.keeper.add(tree.pid);
+        self.trees.push(tree);
         Ok(Started { pid, phase, guard: Guard(id) })
     }
 }
