@@ -17,8 +17,8 @@ pub use snapshot::Snapshot;
 
 /// How old the index may be when a query comes.
 const MAX_AGE: Duration = Duration::from_secs(3);
-/// How long the first query waits for the first walk.
-const FIRST_WALK: Duration = Duration::from_secs(2);
+/// How long a query without any answer waits for the first walk.
+const FIRST_WALK: Duration = Duration::from_secs(5);
 /// How long the first query of a large tree takes where the levels found so far hold its text; the next key finds more.
 const FIRST_ANSWER: Duration = Duration::from_millis(5);
 /// The same where they hold only its letters.
@@ -113,10 +113,18 @@ impl FileIndex {
         let began = Instant::now();
         let mut walks = self.walks.subscribe();
         drop(self.current());
+        let mut is_named = text.contains(std::path::is_separator);
         loop {
             walks.mark_unchanged();
             let is_whole = self.lock().is_whole;
-            let (found, literal) = self.search(text, limit).await;
+            let (mut found, literal) = self.search(text, limit).await;
+            if !is_whole && literal < limit && std::mem::take(&mut is_named) {
+                let named = self.search_named(text, limit).await;
+                if !named.is_empty() {
+                    found.retain(|other| !named.contains(other));
+                    return named.into_iter().chain(found).take(limit).collect();
+                }
+            }
             // The better the levels found so far answer, the shorter the wait for the rest.
             let longest = match (literal, found.is_empty()) {
                 _ if is_whole || literal >= limit => return found,
@@ -138,6 +146,18 @@ impl FileIndex {
         let text = text.to_owned();
         let search = move || snapshot.search_and_count(&text, limit);
         tokio::task::spawn_blocking(search).await.unwrap_or_default()
+    }
+
+    /// The matches in the folder that the text names, which the levels found so far may not reach.
+    async fn search_named(&self, text: &str, limit: usize) -> Vec<FoundPath> {
+        let (roots, text) = (self.roots.clone(), text.to_owned());
+        let search = tokio::task::spawn_blocking(move || {
+            let (mut found, literal) = Snapshot::walk_named(&roots, &text).search_and_count(&text, limit);
+            found.truncate(literal);
+            found
+        });
+        let found = tokio::time::timeout(self.times.first_walk, search).await;
+        found.ok().and_then(Result::ok).unwrap_or_default()
     }
 
     /// What there is now; walks again where it is old or missing.
@@ -262,6 +282,43 @@ mod tests {
         assert_eq!(index.query("one.rs", 5).await.len(), 1);
         assert_eq!(index.query("f49_59.rs", 5).await.len(), 1, "a miss waits for the rest");
         assert_eq!(index.query("nothing_like_it", 5).await.len(), 0);
+    }
+
+    /// A path that is typed from its root on is found although the walk has not come there.
+    #[tokio::test]
+    async fn a_named_folder_is_read_before_the_walk_reaches_it() {
+        let (folder, index) = index(60_000);
+        let write = |path: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        };
+        (0..30).for_each(|number| write(&format!("part_{number}/Deep/file_{number}.rs")));
+        write("part_29/Deep/file_290.rs");
+        write("part_29/Deep/build/file_29.o");
+        write(".gitignore");
+        std::fs::write(folder.path().join(".gitignore"), "build/\n").unwrap();
+        // No walk ends: only the first level is there.
+        {
+            let mut state = index.lock();
+            let top = Snapshot::from_paths(folder.path().to_owned(), vec![("part_29".to_owned(), true)]);
+            (state.snapshot, state.walking) = (Some(Arc::new(top)), true);
+        }
+        let root = folder.path().to_str().unwrap();
+        for (text, expected) in [
+            ("part_29/deep/file_29", &["part_29/Deep/file_29.rs", "part_29/Deep/file_290.rs"][..]),
+            ("./part_3/Deep/", &["part_3/Deep/file_3.rs"]),
+            (&format!("{root}/part_7/deep/F"), &["part_7/Deep/file_7.rs"]),
+            ("part_29/", &["part_29/Deep"]),
+        ] {
+            let found = index.query(text, 10).await;
+            let expected: Vec<PathBuf> = expected.iter().map(|path| folder.path().join(path)).collect();
+            let paths: Vec<PathBuf> = found.into_iter().map(|found| found.path).collect();
+            assert_eq!(paths, expected, "{text}");
+        }
+        for text in ["part_29/deep/build/file", "../", "part_29/../part_29/d", "//", "/"] {
+            assert!(Snapshot::walk_named(&index.roots, text).is_empty(), "{text}");
+        }
     }
 
     #[tokio::test]

@@ -52,13 +52,22 @@ impl Iterator for Walk {
 
 /// What every walk has in common: .gitignore and the like hold, hidden files are seen, `.git` is not.
 pub(crate) fn builder(from: &Path) -> WalkBuilder {
+    builder_where(from, |_| true)
+}
+
+/// The same, only of entries that are wanted; others are not looked at.
+pub(crate) fn builder_where(
+    from: &Path,
+    is_wanted: impl Fn(&DirEntry) -> bool + Send + Sync + 'static,
+) -> WalkBuilder {
     let mut builder = WalkBuilder::new(from);
     builder.hidden(false).follow_links(false).require_git(false);
     let readable = has_readable_ignore_files(from);
     builder.git_ignore(readable).ignore(readable);
-    builder.filter_entry(|entry| {
+    builder.filter_entry(move |entry| {
         entry.depth() == 0
             || entry.file_name() != ".git"
+                && is_wanted(entry)
                 && (entry.file_type().is_none_or(|kind| !kind.is_dir())
                     || has_readable_ignore_files(entry.path()))
     });

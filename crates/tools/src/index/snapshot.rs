@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use ignore::WalkState;
+use ignore::{DirEntry, WalkState};
 use platform::{System, names};
 
 use super::FoundPath;
@@ -68,6 +68,24 @@ impl Snapshot {
             }
         }
         false
+    }
+
+    /// The entries with the last word of the query in those folders that the rest of it names from a root on. Reads
+    /// only these folders, so it takes about the same time in a tree of any size.
+    pub(super) fn walk_named(roots: &[PathBuf], query: &str) -> Self {
+        let mut named = Self::pack(roots.to_vec(), Vec::new());
+        let query = names::for_rules(query.trim(), System::CURRENT);
+        let query = named.without_root(&query).to_ascii_lowercase();
+        if let Some((folders, name)) = query.rsplit_once('/') {
+            let folders: Vec<&str> = folders.split('/').collect();
+            let mut found = Vec::new();
+            for (number, root) in (0..=u16::MAX).zip(roots) {
+                let paths = list_named(root, &folders, name, FIRST_PATHS);
+                found.extend(paths.into_iter().map(|(path, folder)| (number, path, folder)));
+            }
+            named = Self::pack(roots.to_vec(), found);
+        }
+        named
     }
 
     /// From relative paths; `true` for folders.
@@ -170,6 +188,28 @@ fn list_paths(root: &Path, depth: Option<usize>, max: usize) -> Vec<(String, boo
     let mut found = found.into_inner().unwrap_or_default();
     found.truncate(max);
     found
+}
+
+/// The entries of the folder `folders` whose names hold `name`, both in lower case. Ignored ones are left out as always.
+fn list_named(root: &Path, folders: &[&str], name: &str, max: usize) -> Vec<(String, bool)> {
+    let depth = folders.len() + 1;
+    let (folders, name): (Vec<String>, String) =
+        (folders.iter().map(ToString::to_string).collect(), name.into());
+    let is_wanted = move |entry: &DirEntry| {
+        let lower = entry.file_name().to_string_lossy().to_ascii_lowercase();
+        match entry.depth().checked_sub(1).and_then(|above| folders.get(above)) {
+            Some(folder) => lower == *folder,
+            None => lower.contains(&name),
+        }
+    };
+    let walk = walk::builder_where(root, is_wanted).max_depth(Some(depth)).build();
+    let entries = walk.flatten().filter(|entry| entry.depth() == depth);
+    let named = entries.filter_map(|entry| {
+        let path = entry.path().strip_prefix(root).ok()?.to_str().filter(|path| !path.contains('\n'))?;
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        Some((names::for_rules(path, System::CURRENT), is_folder))
+    });
+    named.take(max).collect()
 }
 
 /// A thread hands over this many entries at once.
