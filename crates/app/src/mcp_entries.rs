@@ -103,16 +103,39 @@ fn check_entry(name: &str, entry: &Value) -> Result<(), Failure> {
 /// The servers of another program's file, as our entries: Claude and Cursor (`mcpServers`), VS Code (`servers`), codex
 /// (`mcp_servers` in TOML). Entries that cannot be used come with a reason.
 pub(crate) fn from_other_program(text: &str, is_toml: bool) -> Result<Vec<ImportedServer>, Failure> {
-    let unreadable = |reason: String| Failure::user(format!("The file cannot be read: {reason}."));
-    let servers = if is_toml {
-        codex_servers(text).map_err(unreadable)?
-    } else {
-        let file: Value = config::parse_json_with_comments(text).map_err(unreadable)?;
-        let found = ["mcpServers", "servers"].iter().find_map(|section| file.get(*section)?.as_object());
-        let nested = || file["mcp"]["servers"].as_object();
-        found.or_else(nested).cloned().unwrap_or_default()
-    };
+    let servers = read_servers(text, is_toml)?;
     Ok(servers.into_iter().map(|(name, entry)| (name, convert(&entry))).collect())
+}
+
+/// Members of such servers that our entries do not have, by the name of the server.
+pub(crate) fn unused_members(text: &str, is_toml: bool) -> Vec<(String, Vec<String>)> {
+    let unused = |entry: &Value| -> Vec<String> {
+        let members = entry.as_object().into_iter().flatten();
+        let unused = members.filter(|(member, value)| !value.is_null() && !is_used(member));
+        unused.map(|(member, _)| member.clone()).collect()
+    };
+    let servers = read_servers(text, is_toml).unwrap_or_default();
+    let named = servers.into_iter().map(|(name, entry)| (name, unused(&entry)));
+    named.filter(|(_, members)| !members.is_empty()).collect()
+}
+
+/// Members that `convert` reads, and those that say only what another one shows.
+fn is_used(member: &str) -> bool {
+    let read =
+        ["command", "args", "env", "url", "headers", "disabled", "serverUrl", "httpUrl", "http_headers"];
+    read.contains(&member)
+        || matches!(member, "enabled" | "bearer_token_env_var" | "type" | "transport" | "description")
+}
+
+fn read_servers(text: &str, is_toml: bool) -> Result<Map<String, Value>, Failure> {
+    let unreadable = |reason: String| Failure::user(format!("The file cannot be read: {reason}."));
+    if is_toml {
+        return codex_servers(text).map_err(unreadable);
+    }
+    let file: Value = config::parse_json_with_comments(text).map_err(unreadable)?;
+    let found = ["mcpServers", "servers"].iter().find_map(|section| file.get(*section)?.as_object());
+    let nested = || file["mcp"]["servers"].as_object();
+    Ok(found.or_else(nested).cloned().unwrap_or_default())
 }
 
 fn convert(entry: &Value) -> Result<Value, String> {

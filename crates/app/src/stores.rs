@@ -19,6 +19,11 @@ pub(crate) fn open(environment: &Environment) -> Result<Arc<dyn Store>, Failure>
     }
 }
 
+/// Whether `open` finds a store: a database that the settings name, or the file.
+pub(crate) fn is_there(environment: &Environment) -> bool {
+    config::may_name_store(environment) || environment.data_dir().join("chats.sqlite").exists()
+}
+
 /// The SQLite file in the data folder, whatever the settings name.
 pub(crate) fn open_file(environment: &Environment) -> Result<Arc<dyn Store>, Failure> {
     Ok(Arc::new(Journal::open(&environment.data_dir())?))

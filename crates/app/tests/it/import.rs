@@ -149,7 +149,7 @@ fn settings_of_claude_code_are_shown_imported_and_imported_once() {
     assert!(project["toolCall"]["approval"].get("allow").is_none(), "{project}");
     assert_eq!(
         std::fs::read_to_string(home.path().join(".config/dragoman/commands/fix.md")).expect("a command"),
-        "Fix issue $ARGUMENTS.\n"
+        "---\ndescription: Fix it\n---\n\nFix issue $ARGUMENTS.\n"
     );
     let skill = home.path().join(".config/dragoman/skills/pdf");
     let text = std::fs::read_to_string(skill.join("SKILL.md")).expect("a skill");
@@ -423,6 +423,119 @@ async fn chats_are_imported_once_with_their_origin_and_sent_to_nobody() {
     let request = fake.requests()[0].body.to_string();
     assert!(request.contains("fix the parser bug") && request.contains("fn parse() {}"), "{request}");
     assert!(!request.contains("Imported from"), "the origin is for people: {request}");
+}
+
+/// A key in a place where nobody expects one is not copied, shown or kept in the history.
+#[test]
+fn no_key_is_copied_from_rules_arguments_hooks_and_chats() {
+    let home = Home::new();
+    let key = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+    let rules = json!([
+        format!("Bash(GITHUB_TOKEN={key} gh pr list)"),
+        "Bash(PGPASSWORD=hunter2 psql:*)",
+        "Bash(npm test:*)"
+    ]);
+    let hook = json!([{"hooks": [{"type": "command", "command": format!("notify --token {key}")}]}]);
+    let values = json!({"permissions": {"allow": rules}, "hooks": {"Stop": hook}});
+    home.write(".claude/settings.json", &values.to_string());
+    let servers = json!({"mcpServers": {
+        "one": {"command": "srv", "args": ["--token", "hunter2"]},
+        "two": {"url": "https://x.example/mcp?api_key=hunter2"},
+        "three": {"command": "srv", "env": {"DSN": "postgres://me:hunter2@host/${DB}"}, "cwd": "/opt/x", "timeout": 9},
+    }});
+    home.write(".claude.json", &servers.to_string());
+    let prompt =
+        json!({"type": "user", "message": {"role": "user", "content": format!("my key is {key}, use it")}});
+    let call = json!({"type": "assistant", "message": {"role": "assistant", "content": [
+        {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": format!("curl -H 'X: {key}'")}}]}});
+    let result = json!({"type": "user", "message": {"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "t1", "content": format!("{{\"token\":\"{key}\"}}")}]}});
+    home.write(".claude/projects/-work/keys.jsonl", &format!("{prompt}\n{call}\n{result}\n"));
+    let before = originals(&home);
+    // A plan leaves nothing behind.
+    let planned = report(&home, &["--dry-run"]).to_string();
+    assert!(!home.path().join(".local/share/dragoman").exists());
+    let imported = report(&home, &["--yes"]).to_string();
+    let shown = said(&run(&home, &["chats", "show", "claude-keys"]));
+    assert!(shown.contains("my key is [a key that was not copied], use it"), "{shown}");
+    let written = std::fs::read_to_string(own_settings(&home)).expect("settings");
+    assert!(written.contains("npm test") && written.contains("${env:DSN}"), "{written}");
+    for text in [&planned, &imported, &shown, &written] {
+        assert!(!text.contains(key) && !text.contains("hunter2"), "{text}");
+    }
+    assert!(imported.contains("cwd, timeout"), "members without a place are named: {imported}");
+    let data = home.path().join(".local/share/dragoman");
+    for entry in std::fs::read_dir(data).expect("the data folder").flatten().filter(|it| it.path().is_file())
+    {
+        let bytes = std::fs::read(entry.path()).expect("a file");
+        assert!(!bytes.windows(key.len()).any(|it| it == key.as_bytes()), "{:?}", entry.path());
+    }
+    assert_eq!(originals(&home), before);
+}
+
+/// What a chat has and the history cannot hold is marked; what cannot be read is counted.
+#[test]
+fn nothing_of_a_chat_is_lost_silently() {
+    let home = Home::new();
+    let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}});
+    let lines = [
+        json!({"type": "user", "message": {"role": "user", "content": [image]}}).to_string(),
+        json!({"type": "assistant", "message": {"role": "assistant", "content": "A plain answer."}})
+            .to_string(),
+        "{torn".to_owned(),
+        json!({"type": "user", "message": {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "gone", "content": "an orphan"}]}})
+        .to_string(),
+        json!({"type": "user"}).to_string(),
+        "null".to_owned(),
+    ];
+    let chat = home.write("elsewhere/linked.jsonl", &lines.join("\n"));
+    home.write(".claude/projects/-work/torn.jsonl", "no JSON\n{torn");
+    let folder = home.path().join(".claude/projects/-work");
+    std::os::unix::fs::symlink(chat, folder.join("linked.jsonl")).expect("a link");
+    std::os::unix::fs::symlink(&folder, folder.join("circle")).expect("a link");
+    // Codex before September 2025, and what it archived.
+    let old = [
+        json!({"id": "old-1", "timestamp": "2025-05-07T10:00:00Z", "instructions": null}),
+        json!({"record_type": "state"}),
+        json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "an old question"},
+            {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}]}),
+        json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "an old answer"}]}),
+    ];
+    let old: Vec<String> = old.iter().map(Value::to_string).collect();
+    home.write(".codex/archived_sessions/rollout-2025-05-07T10-00-00-old-1.jsonl", &old.join("\n"));
+    let storage = ".local/share/opencode/storage";
+    home.write(
+        &format!("{storage}/session/p/ses_1.json"),
+        &json!({"id": "ses_1", "title": "Torn"}).to_string(),
+    );
+    home.write(
+        &format!("{storage}/message/ses_1/msg_1.json"),
+        &json!({"id": "msg_1", "role": "user"}).to_string(),
+    );
+    home.write(
+        &format!("{storage}/part/msg_1/prt_1.json"),
+        &json!({"type": "text", "text": "still here"}).to_string(),
+    );
+    let file = json!({"type": "file", "filename": "a.png", "url": "data:image/png;base64,iVBORw0KGgo="});
+    home.write(&format!("{storage}/part/msg_1/prt_2.json"), &file.to_string());
+    home.write(&format!("{storage}/part/msg_1/prt_3.json"), "{torn");
+    let report = report(&home, &["--yes"]);
+    let left = report["leftOut"].to_string();
+    for words in ["torn.jsonl", "2 lines are no JSON", "2 of its entries", "1 of its entries"] {
+        assert!(left.contains(words), "{words}: {left}");
+    }
+    for (id, words) in [
+        (
+            "claude-linked",
+            &["[image, not imported]", "A plain answer.", "2 of its entries", "unknown_tool"][..],
+        ),
+        ("codex-old-1", &["an old question", "[image, not imported]", "an old answer"]),
+        ("opencode-ses_1", &["still here", "[a.png, not imported]", "1 of its entries"]),
+    ] {
+        let shown = said(&run(&home, &["chats", "show", id]));
+        assert!(words.iter().all(|words| shown.contains(words)), "{id}: {words:?}\n{shown}");
+    }
 }
 
 /// Newer versions of opencode keep chats in SQLite, in the mode with a log beside the file.

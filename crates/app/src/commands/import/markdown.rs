@@ -9,6 +9,7 @@ use super::plan::{Plan, Scope, Source};
 /// Larger files are left out.
 const MAX_BYTES: u64 = 256 << 10;
 const MAX_FILES: usize = 500;
+const UNREADABLE: &str = "it is no text, a link or too large; copy it by hand";
 /// Folders in folders of a skill.
 const SKILL_DEPTH: usize = 3;
 /// Tools of Claude Code, and tools of ours that an agent without them must not have.
@@ -89,18 +90,22 @@ impl Folder<'_> {
 
     pub(super) fn commands(&self, plan: &mut Plan<'_>) {
         for (name, file) in self.files() {
-            let Some(text) = self.read(plan, &file) else { continue };
-            let (source, document) = (self.at(&file), Document::parse(&text));
+            let source = self.at(&file);
+            let Some(text) = self.read(plan, &file) else {
+                plan.leave_out(&source, "the file", UNREADABLE);
+                continue;
+            };
+            let document = Document::parse(&text);
             plan.found.push(source.clone());
-            for key in ["allowed-tools", "model", "agent"] {
-                if let Some(value) = document.get(key) {
-                    plan.leave_out(&source, format!("{key}: {value}"), "commands have no such setting here");
-                }
+            for (key, value) in document.head.iter().filter(|(key, _)| key != "description") {
+                let why = "commands have no such setting here";
+                plan.leave_out(&source, format!("{key}: {}", value.trim_start_matches(", ")), why);
             }
             if document.body.contains("!`") {
                 plan.leave_out(&source, "!`command`", "a command's text runs no programs here");
             }
-            plan.file(&source, &format!("commands/{name}.md"), &document.body);
+            let content = command_text(document.get("description"), &document.body);
+            plan.file(&source, &format!("commands/{name}.md"), &content);
         }
     }
 
@@ -111,7 +116,12 @@ impl Folder<'_> {
         folders.sort();
         for folder in folders.into_iter().take(MAX_FILES) {
             let file = folder.join("SKILL.md");
-            let Some(text) = self.read(plan, &file) else { continue };
+            let Some(text) = self.read(plan, &file) else {
+                if file.symlink_metadata().is_ok() {
+                    plan.leave_out(&self.at(&file), "the file", UNREADABLE);
+                }
+                continue;
+            };
             let Some(name) = folder.file_name().map(|name| plain_name(&name.to_string_lossy())) else {
                 continue;
             };
@@ -147,7 +157,7 @@ impl Folder<'_> {
                     );
                 }
                 None => {
-                    plan.leave_out(&source, inner, "it is no text, a link or too large; copy it by hand");
+                    plan.leave_out(&source, inner, UNREADABLE);
                 }
             }
         }
@@ -155,9 +165,17 @@ impl Folder<'_> {
 
     pub(super) fn agents(&self, plan: &mut Plan<'_>) {
         for (name, file) in self.files() {
-            let Some(text) = self.read(plan, &file) else { continue };
-            let (source, document) = (self.at(&file), Document::parse(&text));
+            let source = self.at(&file);
+            let Some(text) = self.read(plan, &file) else {
+                plan.leave_out(&source, "the file", UNREADABLE);
+                continue;
+            };
+            let document = Document::parse(&text);
             plan.found.push(source.clone());
+            if domain::key_text::holds_key(&text) {
+                plan.leave_out(&source, "the agent", "it seems to hold a key, which is not copied");
+                continue;
+            }
             let name = document.get("name").map_or(name, plain_name);
             if let Some(model) = document.get("model").filter(|model| *model != "inherit") {
                 plan.leave_out(
@@ -181,6 +199,12 @@ impl Folder<'_> {
             plan.set(source.scope, vec!["agent".to_owned(), name.clone()], agent, format!("agent {name}"));
         }
     }
+}
+
+/// A command of ours; its description is what completion shows.
+pub(super) fn command_text(description: Option<&str>, body: &str) -> String {
+    let head = description.map(|text| format!("---\ndescription: {text}\n---\n\n"));
+    head.unwrap_or_default() + body
 }
 
 /// The tools of ours that a list of theirs leaves out.

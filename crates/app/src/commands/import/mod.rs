@@ -100,13 +100,24 @@ async fn prepare<'a>(
         for (file, why) in unusable {
             plan.left_out.push(plan::LeftOut { file, what: "chats".to_owned(), why });
         }
-        if !found.is_empty() {
-            let journal = crate::stores::open(environment)?;
-            for chat in found {
-                match journal.newest(&chat.session()).await? {
-                    Some(_) => known_chats += 1,
-                    None => chats.push(chat),
-                }
+        for chat in found.iter().filter(|chat| chat.unreadable > 0) {
+            let why = format!("{} of its entries could not be read", chat.unreadable);
+            let what = "parts of a chat".to_owned();
+            plan.left_out.push(plan::LeftOut { file: chat.file.clone(), what, why });
+        }
+        // A store that is not there knows no chat, and a plan alone does not create it.
+        let journal = match crate::stores::is_there(environment) && !found.is_empty() {
+            true => Some(crate::stores::open(environment)?),
+            false => None,
+        };
+        for chat in found {
+            let known = match &journal {
+                Some(journal) => journal.newest(&chat.session()).await?,
+                None => None,
+            };
+            match known {
+                Some(_) => known_chats += 1,
+                None => chats.push(chat),
             }
         }
     }

@@ -158,7 +158,12 @@ impl<'a> Plan<'a> {
     }
 
     pub(super) fn leave_out(&mut self, source: &Source, what: impl Into<String>, why: impl Into<String>) {
-        self.left_out.push(LeftOut { file: source.path.clone(), what: what.into(), why: why.into() });
+        let what: String = what.into();
+        let what = match secrets::line_holds_secret(&what) {
+            true => format!("{}, which seems to hold a key", what.split(':').next().unwrap_or_default()),
+            false => what,
+        };
+        self.left_out.push(LeftOut { file: source.path.clone(), what, why: why.into() });
     }
 
     /// Plans a server, switched off. Its secrets become references or are left out.
@@ -208,6 +213,10 @@ impl<'a> Plan<'a> {
 
     /// Plans an approval rule, unless one that covers it is there.
     pub(super) fn rule(&mut self, source: &Source, list: RuleList, theirs: &str, rule: &NewRule) {
+        if secrets::line_holds_secret(theirs) {
+            let what = format!("a permission ({})", list.key());
+            return self.leave_out(source, what, "it seems to hold a key, which is not copied");
+        }
         let mut keys: Vec<String> =
             ["toolCall", "approval", list.key(), &rule.target].map(str::to_owned).to_vec();
         let known = at(self.existing(source.scope), &keys).cloned();

@@ -70,9 +70,24 @@ impl Place {
     }
 
     fn servers(&self, plan: &mut Plan<'_>, servers: &Value) {
-        let text = json!({"mcpServers": servers}).to_string();
-        for (name, entry) in mcp_entries::from_other_program(&text, false).unwrap_or_default() {
+        if !servers.is_object() && !servers.is_null() {
+            return plan.leave_out(&self.0, "MCP servers", "they are no object");
+        }
+        self.servers_of(plan, &json!({"mcpServers": servers}).to_string(), false);
+    }
+
+    /// The servers of a file, and their members that have no place here.
+    fn servers_of(&self, plan: &mut Plan<'_>, text: &str, is_toml: bool) {
+        let found = match mcp_entries::from_other_program(text, is_toml) {
+            Ok(found) => found,
+            Err(failure) => return plan.leave_out(&self.0, "MCP servers", failure.message),
+        };
+        for (name, entry) in found {
             plan.server(&self.0, &name, entry);
+        }
+        for (name, members) in mcp_entries::unused_members(text, is_toml) {
+            let what = format!("MCP server {name}, {}", domain::visible_text(&members.join(", ")));
+            plan.leave_out(&self.0, what, NO_EQUIVALENT);
         }
     }
 
@@ -183,10 +198,7 @@ fn claude_settings(plan: &mut Plan<'_>, place: &Place, values: &Value) {
 fn codex(plan: &mut Plan<'_>) {
     let place = Place::user(plan, Program::Codex, ".codex/config.toml");
     if let Some(text) = place.text(plan, MAX_BYTES) {
-        match mcp_entries::from_other_program(&text, true) {
-            Ok(servers) => servers.into_iter().for_each(|(name, entry)| plan.server(&place.0, &name, entry)),
-            Err(failure) => plan.leave_out(&place.0, "MCP servers", failure.message),
-        }
+        place.servers_of(plan, &text, true);
         let top = text.lines().take_while(|line| !line.trim_start().starts_with('['));
         let values: Map<String, Value> = top
             .filter_map(|line| line.split_once('='))
@@ -258,7 +270,9 @@ fn opencode_settings(plan: &mut Plan<'_>, place: &Place, values: &Value) {
     }
     for (name, command) in values["command"].as_object().into_iter().flatten() {
         if let Some(template) = command["template"].as_str() {
-            plan.file(&place.0, &format!("commands/{name}.md"), template);
+            let description = command["description"].as_str().and_then(|text| text.lines().next());
+            let content = super::markdown::command_text(description, template);
+            plan.file(&place.0, &format!("commands/{name}.md"), &content);
         }
     }
     for (tool, decision) in values["permission"].as_object().into_iter().flatten() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use config::Environment;
 use serde_json::Value;
 
-use super::{ForeignChat, Turns, Unusable, day, files, json_lines};
+use super::{ForeignChat, Turns, Unusable, day, files, json_lines, mark_of};
 use crate::commands::import::plan::Program;
 
 pub(super) fn find(environment: &Environment) -> Vec<Result<ForeignChat, Unusable>> {
@@ -16,7 +16,8 @@ pub(super) fn find(environment: &Environment) -> Vec<Result<ForeignChat, Unusabl
 fn read(file: &Path) -> Result<ForeignChat, Unusable> {
     let mut turns = Turns::default();
     let (mut folder, mut title, mut last) = (None, None, String::new());
-    for line in json_lines(file)? {
+    let (lines, unreadable) = json_lines(file)?;
+    for line in lines {
         // Work of subagents, and text that the program itself put in.
         if line["isSidechain"] == true || line["isMeta"] == true {
             continue;
@@ -44,6 +45,7 @@ fn read(file: &Path) -> Result<ForeignChat, Unusable> {
         title,
         day: last,
         turns: turns.finish(),
+        unreadable,
     })
 }
 
@@ -55,7 +57,8 @@ fn user(turns: &mut Turns, content: &Value) {
     let mut texts = Vec::new();
     for block in content.as_array().into_iter().flatten() {
         match block["type"].as_str() {
-            Some("text") => texts.extend(block["text"].as_str()),
+            Some("text") => texts.extend(block["text"].as_str().map(str::to_owned)),
+            Some(kind @ ("image" | "document")) => texts.push(mark_of(kind)),
             Some("tool_result") => {
                 let call = block["tool_use_id"].as_str().unwrap_or_default();
                 turns.result(call, &result_text(&block["content"]), block["is_error"] == true);
@@ -79,6 +82,7 @@ fn assistant(turns: &mut Turns, message: &Value) {
     if let Some(model) = message["model"].as_str().filter(|model| *model != "<synthetic>") {
         turns.model(model);
     }
+    turns.answer(message["content"].as_str().unwrap_or_default());
     for block in message["content"].as_array().into_iter().flatten() {
         let text = |member: &str| block[member].as_str().unwrap_or_default();
         match block["type"].as_str() {
@@ -96,7 +100,7 @@ fn result_text(content: &Value) -> String {
         Value::Array(blocks) => {
             let texts = blocks.iter().map(|block| match block["text"].as_str() {
                 Some(text) => text.to_owned(),
-                None => format!("[{}]", block["type"].as_str().unwrap_or("content")),
+                None => mark_of(block["type"].as_str().unwrap_or("content")),
             });
             texts.collect::<Vec<_>>().join("\n")
         }

@@ -5,19 +5,22 @@ use std::path::{Path, PathBuf};
 use config::Environment;
 use serde_json::{Value, json};
 
-use super::{ForeignChat, Turns, Unusable, day, files, json_lines};
+use super::{ForeignChat, Turns, Unusable, day, files, json_lines, mark_of};
 use crate::commands::import::plan::Program;
 
 pub(super) fn find(environment: &Environment) -> Vec<Result<ForeignChat, Unusable>> {
     let home = environment.var("CODEX_HOME").map(PathBuf::from);
     let home = home.unwrap_or_else(|| environment.home().join(".codex"));
-    files(&home.join("sessions"), "jsonl", 3).iter().map(|file| read(file)).collect()
+    let mut found = files(&home.join("sessions"), "jsonl", 3);
+    found.extend(files(&home.join("archived_sessions"), "jsonl", 3));
+    found.iter().map(|file| read(file)).collect()
 }
 
 fn read(file: &Path) -> Result<ForeignChat, Unusable> {
     let mut turns = Turns::default();
     let (mut id, mut folder, mut last) = (None, None, String::new());
-    for line in json_lines(file)? {
+    let (lines, unreadable) = json_lines(file)?;
+    for line in lines {
         let payload = &line["payload"];
         match line["type"].as_str() {
             // A resumed chat repeats the head of the one that it goes on from.
@@ -27,6 +30,9 @@ fn read(file: &Path) -> Result<ForeignChat, Unusable> {
             }
             Some("turn_context") => turns.model(payload["model"].as_str().unwrap_or_default()),
             Some("response_item") => item(&mut turns, payload),
+            // Versions before September 2025 wrote the items themselves, after a head without a type.
+            Some(_) if payload.is_null() => item(&mut turns, &line),
+            None if id.is_none() && line["id"].is_string() => id = line["id"].as_str().map(str::to_owned),
             _ => continue,
         }
         if line["timestamp"].is_string() {
@@ -42,6 +48,7 @@ fn read(file: &Path) -> Result<ForeignChat, Unusable> {
         title: None,
         day: last,
         turns: turns.finish(),
+        unreadable,
     })
 }
 
@@ -60,6 +67,7 @@ fn item(turns: &mut Turns, payload: &Value) {
             turns.call(text("call_id"), text("name"), arguments);
         }
         Some("custom_tool_call") => turns.call(text("call_id"), text("name"), payload["input"].clone()),
+        Some("web_search_call") => turns.call("", "web_search", payload["action"].clone()),
         Some("local_shell_call") => turns.call(text("call_id"), "shell", payload["action"].clone()),
         Some("function_call_output" | "custom_tool_call_output") => {
             let (output, failed) = output(&payload["output"]);
@@ -71,8 +79,11 @@ fn item(turns: &mut Turns, payload: &Value) {
 
 fn message(turns: &mut Turns, role: &str, content: &Value) {
     let parts = content.as_array().into_iter().flatten();
-    let text: Vec<&str> = parts.filter_map(|part| part["text"].as_str()).collect();
-    let text = text.join("\n");
+    let texts = parts.filter_map(|part| match part["text"].as_str() {
+        Some(text) => Some(text.to_owned()),
+        None => (part["type"] == "input_image").then(|| mark_of("image")),
+    });
+    let text = texts.collect::<Vec<_>>().join("\n");
     // The program puts its own context into messages of the user.
     let of_program =
         ["<environment_context>", "<user_instructions>", "<permissions", "# AGENTS.md instructions"];

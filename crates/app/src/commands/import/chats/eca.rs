@@ -9,7 +9,7 @@ use config::Environment;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{ForeignChat, Turns, Unusable, day, read, transit};
+use super::{ForeignChat, Turns, Unusable, day, mark_of, read, transit};
 use crate::commands::import::plan::Program;
 
 /// Characters of the hash in a folder's name.
@@ -83,6 +83,7 @@ fn convert(id: &str, chat: &Value, file: &Path, folder: &Path) -> ForeignChat {
         title: chat["title"].as_str().map(str::to_owned),
         day: day(time),
         turns: turns.finish(),
+        unreadable: 0,
     }
 }
 
@@ -92,6 +93,9 @@ fn text_of(content: &Value) -> String {
         return text.to_owned();
     }
     let parts = content.as_array().into_iter().flatten();
-    let texts: Vec<&str> = parts.filter_map(|part| part["text"].as_str()).collect();
-    texts.join("\n")
+    let texts = parts.filter_map(|part| match part["text"].as_str() {
+        Some(text) => Some(text.to_owned()),
+        None => (part["type"] == "image").then(|| mark_of("image")),
+    });
+    texts.collect::<Vec<_>>().join("\n")
 }

@@ -23,6 +23,7 @@ use domain::{Failure, ItemId, Outcome, SessionId, TurnId};
 use serde_json::{Value, json};
 
 use super::plan::Program;
+use super::secrets::mask_keys;
 
 /// A file with more than this is left out.
 pub(super) const MAX_CHAT_BYTES: u64 = 64 << 20;
@@ -44,6 +45,8 @@ pub(super) struct ForeignChat {
     /// The day of its last entry, `2026-11-15`, where it is known.
     pub day: String,
     pub turns: Vec<ForeignTurn>,
+    /// Lines or parts of it that are no JSON.
+    pub unreadable: usize,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -118,6 +121,11 @@ impl Turns {
                 return;
             }
         }
+        // The call itself is not in the file; its result still belongs to the chat.
+        if !text.trim().is_empty() {
+            let (id, name, output) = (call.to_owned(), "unknown_tool".to_owned(), text.to_owned());
+            self.entry(ForeignEntry::Call { id, name, input: json!({}), output, failed: is_error });
+        }
     }
 
     pub(super) fn finish(self) -> Vec<ForeignTurn> {
@@ -145,6 +153,10 @@ pub(super) fn find(
         };
         for chat in found {
             match chat {
+                Ok(chat) if chat.turns.is_empty() && chat.unreadable > 0 => {
+                    let why = format!("none of it could be read ({} lines are no JSON)", chat.unreadable);
+                    unusable.push((chat.file, why));
+                }
                 Ok(chat) if chat.turns.is_empty() => {}
                 Ok(chat) => chats.push(chat),
                 Err(reason) => unusable.push(reason),
@@ -155,10 +167,18 @@ pub(super) fn find(
     (chats, unusable)
 }
 
-/// The lines of a file that are JSON; a line that is none, as a crash leaves it, is passed over.
-fn json_lines(path: &Path) -> Result<Vec<Value>, Unusable> {
+/// The lines of a file that are JSON objects, and the number of those that are not, as a crash leaves one.
+fn json_lines(path: &Path) -> Result<(Vec<Value>, usize), Unusable> {
     let bytes = read(path)?;
-    Ok(bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
+    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    let parsed = lines.map(|line| serde_json::from_slice::<Value>(line).ok().filter(Value::is_object));
+    let (read, unread): (Vec<_>, Vec<_>) = parsed.partition(Option::is_some);
+    Ok((read.into_iter().flatten().collect(), unread.len()))
+}
+
+/// Stands for an image or a file of a message, which is not imported.
+fn mark_of(kind: &str) -> String {
+    format!("[{kind}, not imported]")
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Unusable> {
@@ -176,7 +196,8 @@ fn files(folder: &Path, extension: &str, depth: usize) -> Vec<PathBuf> {
         .collect();
     entries.sort();
     for path in entries {
-        let Ok(kind) = path.symlink_metadata().map(|metadata| metadata.file_type()) else { continue };
+        // The user's own links are followed; the depth ends a circle of them.
+        let Ok(kind) = path.metadata().map(|metadata| metadata.file_type()) else { continue };
         if kind.is_dir() && depth > 0 {
             found.extend(files(&path, extension, depth - 1));
         } else if kind.is_file() && path.extension().is_some_and(|it| it == extension) {
@@ -208,7 +229,7 @@ impl ForeignChat {
     fn title(&self) -> Option<String> {
         let first = self.turns.iter().map(|turn| turn.prompt.trim()).find(|prompt| !prompt.is_empty());
         let title = self.title.as_deref().or(first)?;
-        let line = domain::visible_line(title.lines().next().unwrap_or_default()).into_owned();
+        let line = domain::visible_line(&mask_keys(title.lines().next().unwrap_or_default())).into_owned();
         Some(line.chars().take(MAX_TITLE_CHARS).collect())
     }
 
@@ -248,7 +269,11 @@ impl ForeignChat {
     fn origin(&self) -> String {
         let day = if self.day.is_empty() { String::new() } else { format!(", {}", self.day) };
         let file = domain::visible_line(&self.file.display().to_string()).into_owned();
-        format!("Imported from {}: chat {}{day}, {file}.", self.program.title(), self.id)
+        let unread = match self.unreadable {
+            0 => String::new(),
+            count => format!(" {count} of its entries could not be read."),
+        };
+        format!("Imported from {}: chat {}{day}, {file}.{unread}", self.program.title(), self.id)
     }
 }
 
@@ -288,6 +313,8 @@ impl ItemWriter {
     fn call(&self, name: &str, input: &Value, output: &str, failed: bool) -> ToolCall {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
         let input = if input.is_object() { input.clone() } else { json!({"input": input}) };
+        let masked = mask_keys(&input.to_string());
+        let input = serde_json::from_str(&masked).unwrap_or_else(|_| json!({"input": masked}));
         ToolCall {
             // The item's own id keeps the pair of call and result unique.
             call_id: String::new(),
@@ -310,7 +337,9 @@ impl ItemWriter {
     }
 }
 
+/// The text without keys, cut where it is very long.
 fn bounded(text: &str) -> String {
+    let text = &mask_keys(text);
     if text.len() <= MAX_TEXT_BYTES {
         return text.to_owned();
     }

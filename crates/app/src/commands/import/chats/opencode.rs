@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use config::Environment;
 use serde_json::Value;
 
-use super::{ForeignChat, Turns, Unusable, day, files, opencode_database, read};
+use super::{ForeignChat, Turns, Unusable, day, files, mark_of, opencode_database, read};
 use crate::commands::import::plan::Program;
 
 /// A chat in the form that both share.
@@ -20,6 +20,8 @@ pub(super) struct StoredChat {
     pub updated: Value,
     /// Each with its parts, in order.
     pub messages: Vec<(Value, Vec<Value>)>,
+    /// Messages and parts that could not be read.
+    pub unreadable: usize,
 }
 
 pub(super) fn find(environment: &Environment) -> Vec<Result<ForeignChat, Unusable>> {
@@ -53,17 +55,16 @@ fn read_chat(storage: &Path, file: &Path) -> Result<StoredChat, Unusable> {
     if !is_plain(&id) {
         return Err((file.to_owned(), "it names no chat".to_owned()));
     }
-    let mut stored = files(&storage.join("message").join(&id), "json", 0)
-        .iter()
-        .map(|file| read_object(file))
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut unreadable = 0;
+    let mut stored = read_objects(&storage.join("message").join(&id), &mut unreadable);
     stored.sort_by_key(|message| message["time"]["created"].as_u64());
     let mut messages = Vec::new();
     for message in stored {
-        let Some(name) = message["id"].as_str().filter(|name| is_plain(name)) else { continue };
-        let parts = files(&storage.join("part").join(name), "json", 0);
-        let parts = parts.iter().map(|file| read_object(file)).collect::<Result<Vec<_>, _>>()?;
-        messages.push((message, parts));
+        let Some(name) = message["id"].as_str().filter(|name| is_plain(name)).map(str::to_owned) else {
+            unreadable += 1;
+            continue;
+        };
+        messages.push((message, read_objects(&storage.join("part").join(name), &mut unreadable)));
     }
     Ok(StoredChat {
         id,
@@ -72,6 +73,7 @@ fn read_chat(storage: &Path, file: &Path) -> Result<StoredChat, Unusable> {
         title: session["title"].as_str().map(str::to_owned),
         updated: session["time"]["updated"].clone(),
         messages,
+        unreadable,
     })
 }
 
@@ -80,9 +82,13 @@ fn convert(chat: StoredChat) -> ForeignChat {
     for (message, parts) in &chat.messages {
         match message["role"].as_str() {
             Some("user") => {
-                let own = parts.iter().filter(|part| part["type"] == "text" && part["synthetic"] != true);
-                let texts: Vec<&str> = own.filter_map(|part| part["text"].as_str()).collect();
-                turns.prompt(&texts.join("\n"));
+                let own = parts.iter().filter(|part| part["synthetic"] != true);
+                let texts = own.filter_map(|part| match part["type"].as_str() {
+                    Some("text") => part["text"].as_str().map(str::to_owned),
+                    Some("file") => Some(mark_of(part["filename"].as_str().unwrap_or("file"))),
+                    _ => None,
+                });
+                turns.prompt(&texts.collect::<Vec<_>>().join("\n"));
             }
             Some("assistant") => {
                 turns.model(message["modelID"].as_str().unwrap_or_default());
@@ -99,6 +105,7 @@ fn convert(chat: StoredChat) -> ForeignChat {
         title: chat.title,
         day: day(&chat.updated),
         turns: turns.finish(),
+        unreadable: chat.unreadable,
     }
 }
 
@@ -116,6 +123,14 @@ fn answer_part(turns: &mut Turns, part: &Value) {
         }
         _ => {}
     }
+}
+
+/// The objects in a folder; what cannot be read is counted.
+fn read_objects(folder: &Path, unreadable: &mut usize) -> Vec<Value> {
+    let files = files(folder, "json", 0);
+    let objects: Vec<Value> = files.iter().filter_map(|file| read_object(file).ok()).collect();
+    *unreadable += files.len() - objects.len();
+    objects
 }
 
 fn read_object(file: &Path) -> Result<Value, Unusable> {

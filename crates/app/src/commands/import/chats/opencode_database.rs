@@ -33,7 +33,7 @@ pub(super) fn read_chats(database: &Path) -> Result<Vec<StoredChat>, Unusable> {
         let connection = open(&copy.path().join("copy.db"))?;
         let mut chats = sessions(&connection, database)?;
         for chat in &mut chats {
-            chat.messages = messages(&connection, &chat.id)?;
+            (chat.messages, chat.unreadable) = messages(&connection, &chat.id)?;
         }
         Ok(chats)
     };
@@ -80,30 +80,39 @@ fn sessions(connection: &Connection, database: &Path) -> rusqlite::Result<Vec<St
             title: row.get(2)?,
             updated: Value::from(row.get::<_, Option<i64>>(3)?),
             messages: Vec::new(),
+            unreadable: 0,
         })
     })?;
     rows.collect()
 }
 
-/// A row whose JSON is torn is passed over.
-fn messages(connection: &Connection, session: &str) -> rusqlite::Result<Vec<(Value, Vec<Value>)>> {
+/// The messages with their parts, and the number of rows whose JSON is torn.
+type Messages = (Vec<(Value, Vec<Value>)>, usize);
+
+fn messages(connection: &Connection, session: &str) -> rusqlite::Result<Messages> {
     let mut all = connection.prepare(
         "SELECT data, id FROM message WHERE session_id = ?1 AND length(data) <= ?2 ORDER BY time_created, id",
     )?;
     let mut of_message = connection
         .prepare("SELECT data FROM part WHERE message_id = ?1 AND length(data) <= ?2 ORDER BY id")?;
-    let mut messages = Vec::new();
+    let (mut messages, mut unreadable) = (Vec::new(), 0);
     let mut rows = all.query((session, MAX_ROW_BYTES))?;
     while let Some(row) = rows.next()? {
-        let (Some(message), id) = (json(row)?, row.get::<_, String>(1)?) else { continue };
+        let (Some(message), id) = (json(row)?, row.get::<_, String>(1)?) else {
+            unreadable += 1;
+            continue;
+        };
         let mut parts = Vec::new();
         let mut rows = of_message.query((id, MAX_ROW_BYTES))?;
         while let Some(row) = rows.next()? {
-            parts.extend(json(row)?);
+            match json(row)? {
+                Some(part) => parts.push(part),
+                None => unreadable += 1,
+            }
         }
         messages.push((message, parts));
     }
-    Ok(messages)
+    Ok((messages, unreadable))
 }
 
 /// The JSON in the first column.
