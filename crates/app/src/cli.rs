@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::approve::Approve;
+use crate::cli_hints::find_hint;
 use crate::commands;
 use crate::commands::connect_arguments::ConnectArguments;
 use clap::error::ErrorKind;
@@ -400,11 +401,25 @@ fn plain_start() -> Option<Cli> {
     Some(Cli { command: Some(command), log_level: None })
 }
 
+/// Prints the help that was asked for, or what is wrong with the command line.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    let words: Vec<String> =
+        std::env::args_os().skip(1).map(|it| it.to_string_lossy().into_owned()).collect();
+    if let Some(hint) = find_hint(&words).filter(|_| error.use_stderr()) {
+        eprintln!("\n{hint}");
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
 pub(crate) fn run() -> ExitCode {
     if commands::update::wants_version() {
         return commands::update::print_version();
     }
-    let cli = plain_start().unwrap_or_else(Cli::parse);
+    plain_start().map_or_else(Cli::try_parse, Ok).map_or_else(|error| refuse(&error), perform)
+}
+
+fn perform(cli: Cli) -> ExitCode {
     let level = cli.log_level;
     match cli.command.unwrap_or_else(default_task) {
         Task::Chat(arguments) => commands::chat::run(arguments, level),

@@ -8,6 +8,7 @@ mod attaching;
 mod aws;
 mod aws_profile;
 mod cli;
+mod cli_hints;
 mod clipboard;
 mod commands;
 mod doctor;
