@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use domain::link::Engine;
-use domain::{Abilities, Command, Failure};
+use domain::{Abilities, CancellationToken, Command, Failure};
 use tokio::sync::{Notify, mpsc};
 
 use crate::telemetry;
@@ -114,6 +114,17 @@ pub(crate) async fn until_signal<T>(work: impl Future<Output = T>) -> Option<T> 
         done = work => Some(done),
         () = wait_for_signal(signal) => None,
     }
+}
+
+/// A signal asks the work to end by itself; a second one abandons it, and the result is `None`.
+pub(crate) async fn stop_on_signal<T>(work: impl Future<Output = T>, stop: &CancellationToken) -> Option<T> {
+    let mut work = std::pin::pin!(work);
+    let signal = process::shutdown_signal();
+    tokio::select! {
+        done = &mut work => return Some(done),
+        () = wait_for_signal(signal) => stop.cancel(),
+    }
+    until_signal(work).await
 }
 
 /// Stops turns, flushes the journal and ends children.

@@ -171,6 +171,7 @@ fn services(environment: &Environment, roots: &[PathBuf], added_rules: &AddedRul
         add_instruction: Box::new(add_instruction),
         export: Box::new(|path, text| export(&path, &text)),
         image: Box::new(|path| super::run::image(&path)),
+        mentioned: Box::new(mentioned_in(roots)),
         clipboard_image: Box::new(clipboard_of(environment)),
         rules: Box::new(OwnRules {
             environment: environment.clone(),
@@ -186,6 +187,12 @@ fn services(environment: &Environment, roots: &[PathBuf], added_rules: &AddedRul
 fn intro_of(environment: &Environment, roots: &[PathBuf]) -> impl Fn() -> Intro + Send + Sync + use<> {
     let (environment, roots) = (environment.clone(), roots.to_vec());
     move || intro(&environment, &roots)
+}
+
+/// Only files of the workspace: the text may be pasted.
+fn mentioned_in(roots: &[PathBuf]) -> impl Fn(&str) -> Vec<Context> + Send + Sync + use<> {
+    let roots = roots.to_vec();
+    move |text| super::run::mentioned_within(text, &roots)
 }
 
 fn clipboard_of(

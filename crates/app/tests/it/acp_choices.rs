@@ -83,6 +83,11 @@ async fn what_is_chosen_holds_and_is_found_again() {
     assert!(fake.last_request().body.to_string().contains("touch trusted"), "the history is sent along");
     // Deleted: gone for everybody.
     editor.client.request("session/delete", json!({"sessionId": session})).await;
+    // The specification: deleting what does not exist succeeds.
+    for gone in [session.clone(), json!("never-there")] {
+        let deleted = editor.client.request("session/delete", json!({"sessionId": gone})).await;
+        assert_eq!(deleted, json!({}), "{gone}");
+    }
     let listed = editor.client.request("session/list", json!({"cwd": home.workspace()})).await;
     assert_eq!(listed["sessions"], json!([]));
     assert_eq!(editor.client.refused("session/load", reopen).await.0, -32002);

@@ -143,6 +143,7 @@ async fn what_cannot_work_is_refused_before_any_call() {
         (["--output-schema", "number.json"], 2, ["not a JSON schema", "Correct the schema"]),
         (["--max-cost", "1"], 2, ["fake/m1 has no price", "`providers.fake.models.m1.cost`"]),
         (["--model", "nobody/m"], 2, ["There is no provider called nobody", "Configured are: fake."]),
+        (["--failover", "nobody/m"], 2, ["There is no provider called nobody", "Configured are: fake."]),
         (["--model", "nobody"], 2, ["nobody is not the name of a model", "provider/model"]),
         (["--model", "openai/gpt-5"], 1, ["OPENAI_API_KEY", "`dragoman login openai`"]),
     ] {

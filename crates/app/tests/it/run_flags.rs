@@ -160,6 +160,13 @@ async fn the_first_request_has_the_tools_of_servers() {
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let tools = bench.fake.last_request().body["tools"].to_string();
     assert!(tools.contains("demo__") && tools.contains("extra__"), "{tools}");
+    // Its tools are known from the first run, its prompts are not: the server is waited for.
+    for _ in 0..2 {
+        bench.fake.answer(Answer::text("ok"));
+        let ran = bench.run(&["/demo:greet", "Ada"]).await;
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        assert!(bench.fake.last_request().last_user_text().contains("Ada"));
+    }
 }
 
 #[tokio::test]

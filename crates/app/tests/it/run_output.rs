@@ -44,11 +44,51 @@ async fn events_tell_everything_and_match_the_schema() {
     assert!(usage["total"]["input"].as_u64() > usage["last"]["input"].as_u64(), "{usage}");
     let end = events.last().expect("an end");
     assert_eq!((&end["type"], &end["text"]), (&json!("end"), &json!("Written.")));
-    // A run that cannot start ends with an event of the same format.
-    let ran = bench.run(&["--json", "--behavior", "nonsense", "go"]).await;
-    let events = lines(&ran.out);
-    assert_eq!(events.len(), 1);
-    assert_valid(&schema, &events[0]);
+    // A run that cannot start ends with an event of the same format, also where the command line is wrong.
+    for arguments in [["--behavior", "nonsense"], ["--cwd", "nowhere"], ["--file", "nothing.txt"]] {
+        let ran = bench.run(&[&["--json"], &arguments[..], &["go"]].concat()).await;
+        let events = lines(&ran.out);
+        assert_eq!((ran.code, events.len()), (Some(2), 1), "{arguments:?}: {}", ran.err);
+        assert_valid(&schema, &events[0]);
+        assert!(events[0]["message"].as_str().is_some_and(|it| ran.err.contains(it)), "{}", ran.err);
+        let ran = bench.run(&[&["--output", "json"], &arguments[..], &["go"]].concat()).await;
+        let object: Value = serde_json::from_str(&ran.out).expect("one object");
+        assert_valid(&json!({"$ref": "#/$defs/summary", "$defs": schema["$defs"]}), &object);
+    }
+}
+
+/// A signal ends a run as its deadline does: with all that was said until then, in every format.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_stopped_run_tells_how_far_it_came() {
+    use tokio::io::{AsyncBufReadExt, BufReader};
+
+    let bench = Fixture::new().await;
+    let (schema, answer) = (schema(), bench.home.workspace().join("answer.txt"));
+    for signal in ["-INT", "-TERM"] {
+        bench.fake.answer(Answer::new().chunks(["one ", "two ", "three"]).silence());
+        let mut child = bench.command(&["--json", "-o", "answer.txt", "go"]).spawn().expect("it starts");
+        let mut out = BufReader::new(child.stdout.take().expect("stdout")).lines();
+        let mut said = String::new();
+        while !said.ends_with("three") {
+            let line = out.next_line().await.expect("stdout").expect("a line");
+            let event: Value = serde_json::from_str(&line).expect("JSON");
+            said.push_str(event["text"].as_str().filter(|_| event["type"] == "text").unwrap_or_default());
+        }
+        let pid = child.id().expect("a running child").to_string();
+        std::process::Command::new("kill").args([signal, &pid]).status().expect("kill");
+        let mut end = Value::Null;
+        while let Some(line) = out.next_line().await.expect("stdout") {
+            end = serde_json::from_str(&line).expect("JSON");
+        }
+        let ended = child.wait_with_output().await.expect("an end");
+        assert_eq!(ended.status.code(), Some(1), "{signal}");
+        assert!(String::from_utf8_lossy(&ended.stderr).contains("Stopped."), "{signal}");
+        assert_eq!((&end["outcome"], &end["text"]), (&json!("stopped"), &json!("one two three")), "{signal}");
+        assert_valid(&schema, &end);
+        assert_eq!(std::fs::read_to_string(&answer).expect("the file"), "one two three\n");
+        std::fs::remove_file(&answer).expect("removed");
+    }
 }
 
 #[tokio::test]

@@ -30,7 +30,9 @@ impl Turn {
     /// Whether another model of the list is left, so that this one need not be tried for long.
     pub(super) fn has_alternative(&self) -> bool {
         let current = self.model.info().id;
-        self.failover_list().iter().any(|name| *name != current && !self.failed_models.contains(name))
+        let models = &self.session.workspace.models;
+        let mut left = self.failover_list().iter().filter(|name| !self.failed_models.contains(name));
+        left.any(|name| *name != current && models.find(name).is_ok())
     }
 
     fn failover_list(&self) -> &[String] {

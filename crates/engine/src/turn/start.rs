@@ -51,7 +51,7 @@ pub(crate) async fn begin(
         Err(failure) => return show_failure(actor, id, text, failure, reply),
     };
     let info = model.info();
-    if let Err(failure) = spending::check_price(&limits, &info) {
+    if let Err(failure) = check_limits(&actor.session, &limits, &info) {
         let _ = reply.send(Err(failure));
         return;
     }
@@ -73,6 +73,16 @@ pub(crate) async fn begin(
     if is_first {
         start_title_and_warn(&actor.session, &text, &info);
     }
+}
+
+/// A model to fail over to that cannot be used would otherwise be noticed only when it is needed.
+fn check_limits(
+    session: &Session,
+    limits: &TurnLimits,
+    model: &domain::model::ModelInfo,
+) -> Result<(), Failure> {
+    spending::check_price(limits, model)?;
+    limits.failover.iter().try_for_each(|name| session.workspace.models.find(name).map(drop))
 }
 
 fn start_title_and_warn(session: &Arc<Session>, text: &str, info: &domain::model::ModelInfo) {

@@ -1,5 +1,7 @@
 //! Performs the effects that the screen requests: commands to the engine, services of the process.
 
+use std::time::Duration;
+
 use domain::command::{ContextQuery, SessionSettings, UserPrompt};
 use domain::store::ListFilter;
 use domain::tool::ServerAction;
@@ -13,22 +15,33 @@ use super::screen::{Effect, Update};
 /// The length of the list of chats.
 const MAX_LISTED_CHATS: usize = 200;
 
+/// How often and how long after each other files are looked for that are not found.
+const CONTEXT_TRIES: u32 = 6;
+const CONTEXT_RETRY_DELAY: Duration = Duration::from_secs(1);
+
 /// Programs that the repository's own configuration names are not run.
 const DIFF_COMMAND: &str =
     "git --no-pager -c core.fsmonitor=false diff --no-ext-diff --no-textconv --no-color ";
 /// The tree without files, which stands for `HEAD` before the first commit.
 const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
+/// Files that git does not know yet, a folder of such files as one line.
+const NEW_FILES_COMMAND: &str = "git --no-pager -c core.fsmonitor=false ls-files --others --exclude-standard \
+                                 --directory --no-empty-directory";
+
 /// Where the output of a shell command appears.
 enum Shown {
     InChat,
     AsDiff,
+    /// As the new files below this diff.
+    AsNewFiles(String),
 }
 
 impl ChatLoop {
     pub(super) async fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Prompt(prompt) => self.prompt(*prompt),
+            Effect::PromptWithFiles { prompt, written } => self.prompt_with_files(*prompt, &written),
             Effect::Steer(text) => self.steer(text),
             Effect::WithdrawSteering => {
                 self.call_session(|session, reply| Command::Steer { session, text: None, reply });
@@ -43,7 +56,7 @@ impl ChatLoop {
             Effect::New => self.begin_new_session(),
             Effect::ListChats => self.list(),
             Effect::Commands { query } => self.look_up_commands(query),
-            Effect::Contexts { query } => self.look_up_contexts(query),
+            Effect::Contexts { query } => self.look_up_contexts(query, CONTEXT_TRIES),
             Effect::Catalog => self.look_up_catalog(),
             Effect::Servers => self.look_up_servers(),
             Effect::ServerAction { name, action } => self.act_on_server(name, action),
@@ -113,19 +126,27 @@ impl ChatLoop {
         self.call(|reply| Command::Fork { session, until, id: None, reply }, Self::show_or_report);
     }
 
-    fn prompt(&mut self, prompt: UserPrompt) {
-        let text = prompt.text.clone();
-        let not_sent = |text: String| {
-            move |chat_loop: &mut ChatLoop, failure: Failure| {
-                chat_loop.screen.apply_update(Update::NotSent(text, failure))
+    /// Files that the words name with `@` belong to the prompt, chosen from the list or not.
+    pub(super) fn prompt_with_files(&mut self, mut prompt: UserPrompt, written: &str) {
+        for context in (self.services.mentioned)(written) {
+            if !prompt.contexts.contains(&context) {
+                prompt.contexts.push(context);
             }
+        }
+        self.prompt(prompt);
+    }
+
+    fn prompt(&mut self, prompt: UserPrompt) {
+        let (text, contexts) = (prompt.text.clone(), prompt.contexts.clone());
+        let not_sent = move |chat_loop: &mut ChatLoop, failure: Failure| {
+            chat_loop.screen.apply_update(Update::NotSent { text, contexts, failure });
         };
         if let Some(session) = self.screen.session.clone() {
             return self.call(
                 |reply| Command::Prompt { session, prompt, reply },
                 move |chat_loop, accepted| match accepted {
                     Ok(_) => chat_loop.screen.apply_update(Update::Sent),
-                    Err(failure) => not_sent(text)(chat_loop, failure),
+                    Err(failure) => not_sent(chat_loop, failure),
                 },
             );
         }
@@ -137,7 +158,7 @@ impl ChatLoop {
                     chat_loop.show(info);
                     chat_loop.prompt(prompt);
                 }
-                Err(failure) => not_sent(text)(chat_loop, failure),
+                Err(failure) => not_sent(chat_loop, failure),
             },
         );
     }
@@ -225,12 +246,23 @@ impl ChatLoop {
         );
     }
 
-    fn look_up_contexts(&mut self, query: String) {
+    /// Asks again where nothing is found and nothing else was typed: a large tree may still be walked.
+    fn look_up_contexts(&mut self, query: String, tries: u32) {
         let (session, asked) = (self.screen.session.clone(), query.clone());
         self.call(
             |reply| Command::Contexts { session, query: asked, kind: ContextQuery::All, reply },
-            |chat_loop, found| {
-                chat_loop.screen.apply_update(Update::Contexts { query, found: found.unwrap_or_default() })
+            move |chat_loop, found| {
+                let found = found.unwrap_or_default();
+                if found.is_empty() && tries > 1 {
+                    let again = query.clone();
+                    let pause = tokio::time::sleep(CONTEXT_RETRY_DELAY);
+                    chat_loop.pending.later(pause, move |chat_loop, ()| {
+                        if chat_loop.screen.completes_file(&again) {
+                            chat_loop.look_up_contexts(again, tries - 1);
+                        }
+                    });
+                }
+                chat_loop.screen.apply_update(Update::Contexts { query, found });
             },
         );
     }
@@ -266,7 +298,10 @@ impl ChatLoop {
                 (Ok(output), Shown::AsDiff) if output.contains("not a git repository") => {
                     Update::Failed(Failure::user("This folder is not in a git repository."))
                 }
-                (Ok(output), Shown::AsDiff) => Update::Diff(output),
+                (Ok(diff), Shown::AsDiff) => {
+                    return chat_loop.shell(NEW_FILES_COMMAND.to_owned(), Shown::AsNewFiles(diff));
+                }
+                (Ok(output), Shown::AsNewFiles(diff)) => Update::Diff { diff, new_files: output },
                 (Err(failure), _) => Update::Failed(failure),
             };
             chat_loop.screen.apply_update(update);

@@ -436,44 +436,4 @@ impl Screen {
             self.configure(SessionSettings { behavior: Some(behavior), ..SessionSettings::default() });
         }
     }
-
-    pub(super) fn submit(&mut self) {
-        let text = self.input.expanded().trim().to_owned();
-        if text.is_empty() {
-            return self.input.clear();
-        }
-        self.vi.is_normal = false;
-        self.completion = None;
-        if let Some(command) = text.strip_prefix('!') {
-            self.input.take();
-            return self.run_shell_command(command.trim());
-        }
-        if let Some(note) = text.strip_prefix('#').filter(|_| !text.contains('\n') && !text.starts_with("##"))
-        {
-            self.input.take();
-            return self.add_instruction(note.trim());
-        }
-        if let Some(line) = text.strip_prefix('/') {
-            let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-            if self.is_terminal_command(name, rest) {
-                self.input.take();
-                return self.run_command(name, rest.trim());
-            }
-            if !line.contains(['/', ' ', '\n']) {
-                let known = self.looked_up.as_ref().filter(|(query, _)| query == line);
-                match known.map(|(_, exists)| *exists) {
-                    Some(true) => {}
-                    Some(false) => {
-                        return self.flash(format!("There is no command /{line}. Type / to see them."));
-                    }
-                    None => {
-                        self.submits = Some(line.to_owned());
-                        return self.push_effect(Effect::Commands { query: line.to_owned() });
-                    }
-                }
-            }
-        }
-        self.input.take();
-        self.prompt(text);
-    }
 }

@@ -27,6 +27,7 @@ mod page;
 mod picker;
 mod rules;
 pub mod screen;
+mod sending;
 mod status;
 mod steering;
 mod table;
@@ -92,6 +93,9 @@ pub struct Intro {
     pub instructions: Vec<String>,
 }
 
+/// Finds the files that a text names.
+type FindMentioned = dyn Fn(&str) -> Vec<domain::command::Context> + Send + Sync;
+
 /// Services of the process that the link does not offer.
 pub struct TerminalServices {
     /// Opens the text in the user's editor, which owns the terminal meanwhile.
@@ -106,6 +110,8 @@ pub struct TerminalServices {
     pub export: Box<dyn Fn(String, String) -> Result<String, Failure> + Send + Sync>,
     /// Reads an image file.
     pub image: Box<dyn Fn(PathBuf) -> Result<domain::command::Context, Failure> + Send + Sync>,
+    /// The files and folders of the workspace that `@path` in a text names.
+    pub mentioned: Box<FindMentioned>,
     /// Reads the image in the clipboard.
     pub clipboard_image:
         Box<dyn Fn() -> BoxFuture<'static, Result<domain::command::Context, Failure>> + Send + Sync>,
@@ -225,7 +231,8 @@ impl ChatLoop {
             }
         }
         if let Some(text) = prompt {
-            self.perform(Effect::Prompt(Box::new(UserPrompt { text, ..UserPrompt::default() }))).await;
+            let written = text.clone();
+            self.prompt_with_files(UserPrompt { text, ..UserPrompt::default() }, &written);
         }
     }
 

@@ -68,11 +68,15 @@ impl Page {
 }
 
 /// The changes of the working tree.
-pub(super) fn diff_page(diff: &str) -> Page {
-    let lines = match diff.trim() {
-        "" => vec![PageLine::Text("The working tree has no changes.".to_owned())],
-        diff => diff.lines().map(|line| PageLine::Diff(line.to_owned())).collect(),
+pub(super) fn diff_page(diff: &str, new_files: &str) -> Page {
+    let mut lines: Vec<PageLine> = match (diff.trim(), new_files.trim()) {
+        ("", "") => vec![PageLine::Text("The working tree has no changes.".to_owned())],
+        (diff, _) => diff.lines().map(|line| PageLine::Diff(line.to_owned())).collect(),
     };
+    if !new_files.trim().is_empty() {
+        lines.push(PageLine::Heading("New files, which git does not know yet".to_owned()));
+        lines.extend(new_files.lines().map(|line| PageLine::Text(line.to_owned())));
+    }
     Page::new("Changes", lines)
 }
 

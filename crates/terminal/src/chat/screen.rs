@@ -41,6 +41,11 @@ pub const LEAVE_WINDOW: Duration = Duration::from_millis(1500);
 pub enum Effect {
     /// Sends a prompt to the open chat, or to a new one.
     Prompt(Box<UserPrompt>),
+    /// The same, with the files that `@path` in the words names.
+    PromptWithFiles {
+        prompt: Box<UserPrompt>,
+        written: String,
+    },
     Steer(String),
     WithdrawSteering,
     Cancel,
@@ -128,7 +133,10 @@ pub enum Update {
         command: String,
         output: String,
     },
-    Diff(String),
+    Diff {
+        diff: String,
+        new_files: String,
+    },
     /// Something was done; the sentence says what.
     Info(String),
     Edited(Result<String, Failure>),
@@ -137,7 +145,12 @@ pub enum Update {
     /// The engine accepted the prompt: this process writes the chat.
     Sent,
     /// The engine rejected the prompt; its text returns to the input.
-    NotSent(String, Failure),
+    /// The next prompt takes the contexts of this one along.
+    NotSent {
+        text: String,
+        contexts: Vec<Context>,
+        failure: Failure,
+    },
     Failed(Failure),
 }
 
@@ -191,8 +204,8 @@ pub struct Screen {
     flash: Option<(String, Instant)>,
     pub(super) leaving: Option<Instant>,
     /// The contexts of the `@words` in the input.
-    attached: HashMap<String, Context>,
-    /// The last query for commands, and whether any matches.
+    pub(super) attached: HashMap<String, Context>,
+    /// The last query for commands, and whether the engine has this one.
     pub(super) looked_up: Option<(String, bool)>,
     /// Enter was pressed before it was known whether this command exists.
     pub(super) submits: Option<String>,
@@ -452,30 +465,6 @@ impl Screen {
         if let Some(context) = suggestion.context {
             self.attached.insert(suggestion.text, context);
         }
-    }
-
-    /// Sends a message: to the running turn if there is one, else as a prompt.
-    pub(super) fn prompt(&mut self, text: String) {
-        self.transcript.go_to_end();
-        if self.busy.is_some() {
-            self.steering = Some(match self.steering.take() {
-                Some(before) => format!("{before}\n{text}"),
-                None => text.clone(),
-            });
-            return self.push_effect(Effect::Steer(text));
-        }
-        let words =
-            text.split_whitespace().map(|word| word.trim_end_matches([',', '.', '?', '!', ':', ';', ')']));
-        let mut contexts: Vec<Context> = Vec::new();
-        for context in words.filter_map(|word| self.attached.get(word)) {
-            if !contexts.contains(context) {
-                contexts.push(context.clone());
-            }
-        }
-        self.attached.clear();
-        contexts.append(&mut self.next_contexts);
-        let prompt = UserPrompt { text, contexts, ..UserPrompt::default() };
-        self.push_effect(Effect::Prompt(Box::new(prompt)));
     }
 
     /// Starts a new chat with the same model and behavior.

@@ -15,8 +15,8 @@ impl Screen {
             Update::Catalog(catalog) => self.catalog = catalog,
             Update::Opened(info) => self.show_session(*info),
             Update::Commands { query, found } => {
+                self.looked_up = Some((query.clone(), found.iter().any(|command| command.name == query)));
                 let suggestions = completion::commands(&query, found);
-                self.looked_up = Some((query.clone(), !suggestions.is_empty()));
                 self.set_completion(CompletionKind::Command, &query, suggestions);
                 if self.submits.take_if(|line| *line == query).is_some() {
                     self.submit();
@@ -39,7 +39,9 @@ impl Screen {
             }
             Update::Servers(servers) => self.update_servers(servers),
             Update::ShellOutput { command, output } => self.add_shell_output(&command, output),
-            Update::Diff(diff) => self.overlay = Some(Overlay::Page(page::diff_page(&diff))),
+            Update::Diff { diff, new_files } => {
+                self.overlay = Some(Overlay::Page(page::diff_page(&diff, &new_files)));
+            }
             Update::Info(text) => self.add_info(text),
             Update::Edited(Ok(text)) => self.input.set(text.trim_end()),
             Update::Edited(Err(failure)) | Update::Failed(failure) => {
@@ -47,8 +49,9 @@ impl Screen {
             }
             Update::NotSteered(text) => self.send_unsteered(text),
             Update::Sent => self.held_by = None,
-            Update::NotSent(text, failure) => {
+            Update::NotSent { text, contexts, failure } => {
                 self.transcript.add_notice(Level::Error, failure.to_string());
+                self.next_contexts.extend(contexts);
                 self.restore_to_input(&text);
             }
         }
@@ -86,6 +89,12 @@ impl Screen {
     }
 
     /// Ignores suggestions for a word that is not at the cursor any more.
+    /// Whether the word before the cursor is `@query`.
+    pub(super) fn completes_file(&self, query: &str) -> bool {
+        let word = completion::word_at(self.input.text(), self.input.cursor());
+        word.is_some_and(|word| word.kind == CompletionKind::File && word.query == query)
+    }
+
     fn set_completion(&mut self, kind: CompletionKind, query: &str, suggestions: Vec<Suggestion>) {
         let word = completion::word_at(self.input.text(), self.input.cursor());
         let Some(word) = word.filter(|word| word.kind == kind && word.query == query) else { return };

@@ -122,19 +122,24 @@ impl TokenMembers {
 
 impl<'a> RunEvent<'a> {
     /// The only event of a run that could not start.
-    pub(crate) fn failed(exit: u8, message: &'a str) -> Self {
-        RunEvent::End { outcome: "failed", exit, message: Some(message), text: "", result: None }
+    pub(crate) fn never_started(outcome: &'static str, exit: u8, message: &'a str) -> Self {
+        RunEvent::End { outcome, exit, message: Some(message), text: "", result: None }
     }
 }
 
 impl<'a> Summary<'a> {
     /// The object of a run that could not start.
-    pub(crate) fn failed(exit: u8, message: &'a str, usage: &'a UsageMembers) -> Self {
+    pub(crate) fn never_started(
+        outcome: &'static str,
+        exit: u8,
+        message: &'a str,
+        usage: &'a UsageMembers,
+    ) -> Self {
         Self {
             version: EVENT_VERSION,
             session: "",
             model: "",
-            outcome: "failed",
+            outcome,
             exit,
             message: Some(message),
             text: "",

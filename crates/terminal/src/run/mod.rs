@@ -26,7 +26,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 pub use events::EVENT_VERSION;
-use events::{RunEvent, Summary, UsageMembers};
+use events::{RunEvent, Summary};
 use printer::{OutputState, Printer};
 
 #[derive(Clone)]
@@ -104,27 +104,39 @@ pub async fn run(engine: Engine, options: RunOptions, out: &mut dyn Write, err: 
     let mut printer = Printer { format, to_terminal, hold_answer, quiet, out, err, write_error: None };
     let abilities = Abilities { client: "terminal".into(), grants: options.grants, ..Abilities::default() };
     let deadline = Instant::now() + options.timeout.unwrap_or(NO_TIMEOUT);
+    let stop = options.stop.clone();
     let started = async {
         options.schema.as_ref().map_or(Ok(()), answer_schema::check_schema)?;
         let link = engine.attach(abilities).await?;
         open_and_prompt(link, options, deadline).await
     };
-    let (exit, failure) = match tokio::time::timeout_at(deadline, started).await {
+    let started = tokio::select! {
+        started = tokio::time::timeout_at(deadline, started) => started,
+        () = stop.cancelled() => Ok(Err(Failure::internal("Stopped."))),
+    };
+    let (exit, failure) = match started {
         Ok(Ok(mut run)) => return run.follow(&mut printer).await,
         Ok(Err(failure)) if failure.kind == FailureKind::User => (Exit::Usage, failure),
         Ok(Err(failure)) => (Exit::Failed, failure),
         Err(_) => (Exit::Spent, Failure::user("The time is up.")),
     };
     let message = failure.to_string();
-    match format {
-        OutputFormat::Events => printer.event(&RunEvent::failed(exit as u8, &message)),
-        OutputFormat::Summary => {
-            printer.json(&Summary::failed(exit as u8, &message, &UsageMembers::default()));
-        }
-        OutputFormat::Text => {}
-    }
+    let outcome = match (exit == Exit::Spent, stop.is_cancelled()) {
+        (true, _) => "timeout",
+        (false, true) => "stopped",
+        (false, false) => "failed",
+    };
+    printer.never_started(outcome, exit, &message);
     printer.message(&message);
     Finished { exit, answer: String::new() }
+}
+
+/// Tells a program that reads stdout why the run did not start.
+pub fn print_failure(format: OutputFormat, exit: Exit, failure: &Failure, out: &mut dyn Write) {
+    let err = &mut std::io::sink();
+    let (to_terminal, hold_answer, quiet, write_error) = (false, false, true, None);
+    let mut printer = Printer { format, to_terminal, hold_answer, quiet, out, err, write_error };
+    printer.never_started("failed", exit, &failure.to_string());
 }
 
 /// Opens or loads the chat and sends the prompt.
@@ -134,7 +146,7 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
     let catalog = commands.call(|reply| Command::Enter { workspace, reply }).await?;
     let mut notices: Vec<String> = catalog.notices.iter().map(|notice| notice.text.clone()).collect();
     check_rules(&notices)?;
-    notices.extend(wait_for_servers(&commands).await?);
+    notices.extend(wait_for_servers(&commands, prompt_server(&options.prompt)).await?);
     check_command(&commands, &options.prompt).await?;
     let change = SessionSettings {
         model: options.model.clone(),
@@ -202,9 +214,16 @@ async fn open_session(
     }
 }
 
-/// Waits until no MCP server is starting, so that the first request has their tools. Returns a sentence about each
-/// server that is late.
-async fn wait_for_servers(commands: &Commands) -> Result<Vec<String>, Failure> {
+/// The name of the server whose prompt `/server:prompt` is.
+fn prompt_server(prompt: &str) -> Option<&str> {
+    let name = prompt.strip_prefix('/')?.split_whitespace().next()?;
+    name.split_once(':').map(|(server, _)| server)
+}
+
+/// Waits until no MCP server is starting, so that the first request has their tools. A server whose tools are known
+/// from its last run is waited for only if the prompt is one of its own. Returns a sentence about each server that
+/// is late.
+async fn wait_for_servers(commands: &Commands, needed: Option<&str>) -> Result<Vec<String>, Failure> {
     let deadline = Instant::now() + SERVERS_TIMEOUT;
     loop {
         let servers = commands.call(|reply| Command::Servers { reply }).await?;
@@ -212,7 +231,7 @@ async fn wait_for_servers(commands: &Commands) -> Result<Vec<String>, Failure> {
         let late: Vec<String> = servers
             .into_iter()
             .filter(|server| matches!(server.status, ServerStatus::Starting | ServerStatus::Stopped))
-            .filter(|server| server.tools.is_empty())
+            .filter(|server| server.tools.is_empty() || needed == Some(server.name.as_str()))
             .map(|server| server.name)
             .collect();
         if late.is_empty() || Instant::now() >= deadline {
@@ -350,11 +369,11 @@ impl Run {
             let event = tokio::select! {
                 event = self.follower.next() => event?,
                 () = stop.cancelled() => {
-                    self.stop().await;
+                    self.stop(printer).await;
                     return Some(Outcome::Stopped);
                 }
                 () = tokio::time::sleep_until(deadline) => {
-                    self.stop().await;
+                    self.stop(printer).await;
                     return None;
                 }
             };
@@ -364,20 +383,21 @@ impl Run {
             self.output.print_event(&event, printer);
             if printer.write_error.is_some() {
                 // Nobody can read the rest, so it is not paid for.
-                self.stop().await;
+                self.stop(printer).await;
                 return Some(Outcome::Stopped);
             }
         }
     }
 
-    /// Stops the turn and waits for its end.
-    async fn stop(&mut self) {
+    /// Stops the turn and waits for its end. The text and the cost until then belong to the run.
+    async fn stop(&mut self, printer: &mut Printer<'_>) {
         let _ = self.link.send(Command::Cancel { session: self.session.clone() }).await;
         let turn_end = async {
             while let Some(event) = self.follower.next().await {
                 if turn_outcome(&event).is_some() {
                     break;
                 }
+                self.output.print_event(&event, printer);
             }
         };
         let _ = tokio::time::timeout(STOP_TIMEOUT, turn_end).await;

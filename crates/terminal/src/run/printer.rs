@@ -12,8 +12,8 @@ use domain::tool_call::{Details, RejectedBy, ToolCall, ToolState};
 use domain::{Event, ItemId, TextCursor};
 use serde::Serialize;
 
-use super::OutputFormat;
-use super::events::{RunEvent, UsageMembers};
+use super::events::{RunEvent, Summary, UsageMembers};
+use super::{Exit, OutputFormat};
 use crate::text::clean;
 
 /// Progress that says nothing to a person who reads a log.
@@ -49,6 +49,18 @@ impl Printer<'_> {
 
     pub(super) fn event(&mut self, event: &RunEvent<'_>) {
         self.json(event);
+    }
+
+    /// The only event, or the object, of a run that could not start.
+    pub(super) fn never_started(&mut self, outcome: &'static str, exit: Exit, message: &str) {
+        let exit = exit as u8;
+        match self.format {
+            OutputFormat::Events => self.event(&RunEvent::never_started(outcome, exit, message)),
+            OutputFormat::Summary => {
+                self.json(&Summary::never_started(outcome, exit, message, &UsageMembers::default()));
+            }
+            OutputFormat::Text => {}
+        }
     }
 
     pub(super) fn json(&mut self, value: &impl Serialize) {
@@ -158,6 +170,7 @@ impl OutputState {
         }
         let Some(rest) = self.cursors.entry(id).or_default().advance(offset, text) else { return };
         if channel == Channel::Text {
+            self.answer.push_str(rest);
             printer.text(rest);
         } else if printer.is_json() {
             printer.event(&RunEvent::Reasoning { text: rest });

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use domain::ask::{Ask, AskKind};
+use domain::command::Context;
 use domain::event::{Fact, SessionUsage};
 use domain::model::Tokens;
 use domain::tool::{ServerStatus, ToolServer};
@@ -108,8 +109,18 @@ fn usage_servers_diff_and_copy_have_their_commands() {
     bench.effects();
     say(&mut bench, "/diff");
     assert_eq!(bench.effects(), [Effect::Diff]);
-    bench.screen.apply_update(Update::Diff("@@ -1 +1 @@\n-old\n+new\n".to_owned()));
-    assert!(bench.seen(80, 20).contains("+new"));
+    for (diff, new_files, expected) in [
+        ("@@ -1 +1 @@\n-old\n+new\n", "", &["+new"][..]),
+        ("@@ -1 +1 @@\n-old\n+new\n", "made.rs\nfolder/\n", &["+new", "New files", "made.rs", "folder/"]),
+        ("", "made.rs\n", &["New files", "made.rs"]),
+        ("", "", &["The working tree has no changes."]),
+    ] {
+        let (diff, new_files) = (diff.to_owned(), new_files.to_owned());
+        bench.screen.apply_update(Update::Diff { diff, new_files });
+        let seen = bench.seen(80, 20);
+        assert!(expected.iter().all(|words| seen.contains(words)), "{expected:?}:\n{seen}");
+        assert_eq!(seen.contains("New files"), expected.contains(&"New files"), "{seen}");
+    }
     bench.key(KeyCode::Esc);
     say(&mut bench, "/copy");
     assert_eq!(bench.effects(), [], "there is nothing to copy");
@@ -120,6 +131,58 @@ fn usage_servers_diff_and_copy_have_their_commands() {
     );
     say(&mut bench, "/copy");
     assert_eq!(bench.effects(), [Effect::Copy("The answer.".to_owned())]);
+}
+
+/// A command that does not exist is not sent to the model, with words after it or not; a space before it sends it.
+#[test]
+fn an_unknown_command_stays_in_the_input() {
+    for (line, name) in [("/nosuch", "nosuch"), ("/nosuch thing", "nosuch"), ("/status now", "status")] {
+        let mut bench = Bench::new();
+        say(&mut bench, line);
+        // The engine has no such command.
+        let query = name.to_owned();
+        bench.screen.apply_update(Update::Commands { query, found: Vec::new() });
+        let sent = |effect: &Effect| matches!(effect, Effect::Prompt(_) | Effect::Steer(_));
+        assert!(!bench.effects().iter().any(sent), "{line}");
+        let seen = bench.seen(100, 20);
+        assert!(seen.contains(line) && (seen.contains("no command") || seen.contains("no words")), "{seen}");
+    }
+    for (line, text) in [(" /nosuch thing", " /nosuch thing"), ("/etc/hosts", "/etc/hosts")] {
+        let mut bench = Bench::new();
+        say(&mut bench, line);
+        let effects = bench.effects();
+        let is_it = |effect: &Effect| matches!(effect, Effect::Prompt(prompt) if prompt.text == text);
+        assert!(effects.iter().any(is_it), "{line}: {effects:?}");
+    }
+}
+
+/// `@path` that was pasted or typed to its end names a file as well as one that was chosen. A folded paste names none.
+#[test]
+fn words_name_files_whether_they_were_chosen_or_not() {
+    let mut bench = Bench::new();
+    bench.screen.handle_paste("look at @src/main.rs please");
+    bench.key(KeyCode::Enter);
+    let effects = bench.effects();
+    let Some(Effect::PromptWithFiles { written, .. }) = effects.last() else { panic!("{effects:?}") };
+    assert_eq!(written, "look at @src/main.rs please");
+    bench.screen.handle_paste(&"a line of a log with @src/main.rs\n".repeat(30));
+    bench.key(KeyCode::Enter);
+    let effects = bench.effects();
+    assert!(matches!(effects.last(), Some(Effect::Prompt(_))), "{effects:?}");
+}
+
+/// A prompt that was not sent comes back with what belongs to it.
+#[test]
+fn a_prompt_that_was_not_sent_keeps_its_contexts() {
+    let mut bench = Bench::new();
+    let contexts = vec![Context::Text { name: "output".to_owned(), text: "of a command".to_owned() }];
+    let failure = domain::Failure::user("No key.");
+    let update = Update::NotSent { text: "look".to_owned(), contexts: contexts.clone(), failure };
+    bench.screen.apply_update(update);
+    bench.key(KeyCode::Enter);
+    let effects = bench.effects();
+    let Some(Effect::Prompt(prompt)) = effects.last() else { panic!("{effects:?}") };
+    assert_eq!((prompt.text.as_str(), &prompt.contexts), ("look", &contexts));
 }
 
 #[test]

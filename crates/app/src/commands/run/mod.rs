@@ -11,6 +11,7 @@ use std::time::Duration;
 
 pub(crate) use arguments::{HELP, RunArguments};
 use config::Environment;
+use domain::command::Context;
 use domain::{CancellationToken, Failure, SessionId};
 pub(crate) use input::MAX_IMAGE_BYTES;
 use serde_json::Value;
@@ -24,8 +25,10 @@ use crate::logging;
 use crate::workspaces::{self, EngineOptions, Workspaces};
 
 pub(crate) fn run(arguments: RunArguments, level: Option<Level>) -> ExitCode {
+    let format = format(arguments.output, arguments.json);
     let usage = |failure: &Failure| {
         failed(failure);
+        terminal::print_failure(format, Exit::Usage, failure, &mut std::io::stdout());
         ExitCode::from(Exit::Usage as u8)
     };
     if let Err(failure) = workspaces::change_folder(arguments.cwd.as_deref()) {
@@ -47,14 +50,14 @@ pub(crate) fn run(arguments: RunArguments, level: Option<Level>) -> ExitCode {
                 workspaces::discover_local_model(&environment, &options.roots, &mut engine_options).await;
         }
         engine_options.model_chosen = options.model.is_some();
-        let quiet = options.quiet;
+        let (quiet, stop) = (options.quiet, options.stop.clone());
         let engine = Workspaces::start_engine(environment, engine_options)?;
         if let Some(notice) = engine.notice.as_ref().filter(|_| !quiet) {
             eprintln!("dragoman: {notice}");
         }
         let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
         let turn = terminal::run(engine.engine.clone(), options, &mut out, &mut err);
-        let finished = lifetime::until_signal(turn).await;
+        let finished = lifetime::stop_on_signal(turn, &stop).await;
         lifetime::shut_down(engine.engine).await;
         let Some(Finished { exit: ended, answer }) = finished else { return Ok(()) };
         exit = ended;
@@ -175,15 +178,26 @@ fn schema(path: &Path) -> Result<Value, Failure> {
         .map_err(|error| Failure::user(format!("{} is not JSON: {error}.", path.display())))
 }
 
+/// The files and folders of the workspace that `@path` in a text names.
+pub(crate) fn mentioned_within(text: &str, roots: &[PathBuf]) -> Vec<Context> {
+    let folders: Vec<PathBuf> = roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
+    let within = |context: &Context| {
+        let (Context::File { path, .. } | Context::Directory { path }) = context else { return false };
+        path.canonicalize().is_ok_and(|real| folders.iter().any(|folder| real.starts_with(folder)))
+    };
+    let mentioned = roots.first().map(|root| input::mentioned(text, root)).unwrap_or_default();
+    mentioned.into_iter().filter(within).collect()
+}
+
 /// The bytes of an image as an attachment of a prompt.
-pub(crate) fn image_of(bytes: &[u8]) -> Option<domain::command::Context> {
+pub(crate) fn image_of(bytes: &[u8]) -> Option<Context> {
     input::image(bytes)
 }
 
 /// An image file as an attachment of a prompt.
-pub(crate) fn image(path: &PathBuf) -> Result<domain::command::Context, Failure> {
+pub(crate) fn image(path: &PathBuf) -> Result<Context, Failure> {
     let context = input::attachment(path)?;
-    if matches!(context, domain::command::Context::Image { .. }) {
+    if matches!(context, Context::Image { .. }) {
         return Ok(context);
     }
     Err(Failure::user(format!("{} is no image.", path.display())))

@@ -1,0 +1,106 @@
+//! Sends what the user typed: a prompt, a command, a shell command or a note.
+//!
+//! Invariant: a word that looks like a command and is none is not sent to the model by mistake.
+
+use domain::command::{Context, UserPrompt};
+
+use super::completion::TERMINAL_COMMANDS;
+use super::screen::{Effect, Screen};
+
+impl Screen {
+    pub(super) fn submit(&mut self) {
+        let typed = self.input.expanded();
+        let text = typed.trim();
+        if text.is_empty() {
+            return self.input.clear();
+        }
+        // A space before the slash makes text of it.
+        let is_text = text.starts_with('/') && typed.starts_with(char::is_whitespace);
+        let text = if is_text { format!(" {text}") } else { text.to_owned() };
+        self.vi.is_normal = false;
+        self.completion = None;
+        if let Some(command) = text.strip_prefix('!') {
+            self.input.take();
+            return self.run_shell_command(command.trim());
+        }
+        if let Some(note) = text.strip_prefix('#').filter(|_| !text.contains('\n') && !text.starts_with("##"))
+        {
+            self.input.take();
+            return self.add_instruction(note.trim());
+        }
+        if let Some(line) = text.strip_prefix('/')
+            && self.handle_command(line)
+        {
+            return;
+        }
+        let written = self.input.text().to_owned();
+        self.input.take();
+        self.send(text, &written);
+    }
+
+    /// Handles `/line`. False: it is a command of the engine, or text that begins with a slash.
+    fn handle_command(&mut self, line: &str) -> bool {
+        let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        if self.is_terminal_command(name, rest) {
+            self.input.take();
+            self.run_command(name, rest.trim());
+            return true;
+        }
+        if line.is_empty() {
+            self.flash("Type the name of a command after the slash.");
+            return true;
+        }
+        let is_name = |c: char| c.is_alphanumeric() || "-_:.".contains(c);
+        if name.is_empty() || !name.chars().all(is_name) {
+            return false;
+        }
+        match self.looked_up.take_if(|(query, _)| query == name) {
+            Some((_, true)) => return false,
+            Some((_, false)) if TERMINAL_COMMANDS.iter().any(|(own, _)| *own == name) => {
+                self.flash(format!("/{name} takes no words after it."));
+            }
+            Some((_, false)) => {
+                self.flash(format!("There is no command /{name}. / lists them; a space first sends text."))
+            }
+            None => {
+                self.submits = Some(name.to_owned());
+                self.push_effect(Effect::Commands { query: name.to_owned() });
+            }
+        }
+        true
+    }
+
+    /// Sends a message: to the running turn if there is one, else as a prompt.
+    pub(super) fn prompt(&mut self, text: String) {
+        self.send(text, "");
+    }
+
+    /// `written` is what the user sees in the input: files that a large paste names are not added.
+    fn send(&mut self, text: String, written: &str) {
+        self.transcript.go_to_end();
+        if self.busy.is_some() {
+            self.steering = Some(match self.steering.take() {
+                Some(before) => format!("{before}\n{text}"),
+                None => text.clone(),
+            });
+            return self.push_effect(Effect::Steer(text));
+        }
+        let bare = |word: &str| word.trim_end_matches([',', '.', '?', '!', ':', ';', ')']).to_owned();
+        let names_files = written
+            .split_whitespace()
+            .any(|word| word.len() > 1 && word.starts_with('@') && !self.attached.contains_key(&bare(word)));
+        let mut contexts: Vec<Context> = Vec::new();
+        for context in text.split_whitespace().filter_map(|word| self.attached.get(&bare(word))) {
+            if !contexts.contains(context) {
+                contexts.push(context.clone());
+            }
+        }
+        self.attached.clear();
+        contexts.append(&mut self.next_contexts);
+        let prompt = Box::new(UserPrompt { text, contexts, ..UserPrompt::default() });
+        self.push_effect(match names_files {
+            true => Effect::PromptWithFiles { prompt, written: written.to_owned() },
+            false => Effect::Prompt(prompt),
+        });
+    }
+}
