@@ -1,6 +1,6 @@
 //! The command line: one definition for parsing, help, completions and manual pages.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -407,7 +407,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|it| it.to_string_lossy().into_owned()).collect();
     if let Some(hint) = find_hint(&words).filter(|_| error.use_stderr()) {
-        eprintln!("\n{hint}");
+        let _ = writeln!(std::io::stderr(), "\n{hint}");
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
