@@ -78,14 +78,20 @@ impl Screen {
     /// `written` is what the user sees in the input: files that a large paste names are not added.
     fn send(&mut self, text: String, written: &str) {
         self.transcript.go_to_end();
+        let bare = |word: &str| word.trim_end_matches([',', '.', '?', '!', ':', ';', ')']).to_owned();
         if self.busy.is_some() {
+            // A running turn takes text alone.
+            let is_image = |word: &str| matches!(self.attached.get(&bare(word)), Some(Context::Image { .. }));
+            if text.split_whitespace().any(is_image) {
+                self.input.set(&text);
+                return self.flash("Images wait for the end of the answer: Enter sends this then.");
+            }
             self.steering = Some(match self.steering.take() {
                 Some(before) => format!("{before}\n{text}"),
                 None => text.clone(),
             });
             return self.push_effect(Effect::Steer(text));
         }
-        let bare = |word: &str| word.trim_end_matches([',', '.', '?', '!', ':', ';', ')']).to_owned();
         let names_files = written
             .split_whitespace()
             .any(|word| word.len() > 1 && word.starts_with('@') && !self.attached.contains_key(&bare(word)));

@@ -171,6 +171,22 @@ fn words_name_files_whether_they_were_chosen_or_not() {
     assert!(matches!(effects.last(), Some(Effect::Prompt(_))), "{effects:?}");
 }
 
+/// A running turn takes text alone, so an image stays with its text until the turn has ended.
+#[test]
+fn an_image_is_not_lost_while_an_answer_runs() {
+    let mut bench = Bench::new();
+    bench.started();
+    bench.screen.handle_paste("data:image/png;base64,iVBORw0KGgo=");
+    say(&mut bench, " look");
+    assert_eq!(bench.effects(), []);
+    assert!(bench.seen(80, 20).contains("Images wait"), "{}", bench.seen(80, 20));
+    bench.fact(Fact::TurnEnded { turn: TurnId(1), outcome: Outcome::Done });
+    bench.key(KeyCode::Enter);
+    let effects = bench.effects();
+    let Some(Effect::Prompt(prompt)) = effects.last() else { panic!("{effects:?}") };
+    assert!(matches!(&prompt.contexts[..], [Context::Image { .. }]), "{:?}", prompt.contexts);
+}
+
 /// A prompt that was not sent comes back with what belongs to it.
 #[test]
 fn a_prompt_that_was_not_sent_keeps_its_contexts() {
