@@ -11,6 +11,7 @@ use std::time::Duration;
 use config::{CredentialFile, Environment, Inputs};
 use domain::command::{ServerSpec, WorkspaceSpec};
 use domain::event::{CatalogKind, Level, Notice};
+use domain::host::LanguageServices;
 use domain::link::Engine;
 use domain::model::Models;
 use domain::tool::{ToolSource, ToolSpec};
@@ -38,6 +39,8 @@ use crate::worktrees::WorkspaceWorktrees;
 
 /// Discovery starts after this delay, so that it does not slow the first answer.
 const DISCOVERY_DELAY: Duration = Duration::from_millis(150);
+/// What the first prompt needs is prepared this long after the start: the answer to `initialize` has left by then.
+const PREPARE_DELAY: Duration = Duration::from_millis(10);
 
 pub(crate) struct Workspaces {
     environment: Arc<Environment>,
@@ -84,6 +87,7 @@ impl Workspaces {
     /// Starts the engine on the user's store.
     pub(crate) fn open(environment: Environment) -> Result<Engine, Failure> {
         let store = stores::open(&environment)?;
+        tokio::spawn(prepare(store.clone()));
         Self::open_on(store, environment, EngineOptions::default())
     }
 
@@ -137,6 +141,20 @@ impl Workspaces {
         let (engine, _) = engine::start_with_peers(store, workspaces, receiver, peers.clone());
         peers.serve(engine.downgrade());
         Ok(engine)
+    }
+}
+
+/// Looks for language servers while the user has not prompted yet: each folder of `PATH` may have some twenty programs.
+async fn look_for_servers(services: Arc<dyn LanguageServices>) {
+    tokio::time::sleep(PREPARE_DELAY).await;
+    let _ = tokio::task::spawn_blocking(move || services.are_useful()).await;
+}
+
+/// Opens the store while the user has not prompted yet. The first use reports what goes wrong.
+async fn prepare(store: Arc<dyn Store>) {
+    tokio::time::sleep(PREPARE_DELAY).await;
+    if let Err(failure) = store.prepare().await {
+        tracing::debug!(%failure, "the store could not be opened early");
     }
 }
 
@@ -305,6 +323,9 @@ pub(crate) fn built_in_tools(
     roots: &[PathBuf],
 ) -> Arc<tools::BuiltInTools> {
     let language_services = language_servers::of_workspace(environment, resolved, roots, sandbox.is_some());
+    if let Some(services) = language_services.0.clone() {
+        tokio::spawn(look_for_servers(services));
+    }
     let sandbox = sandbox.cloned().map(WorkspaceSandbox::into_tools);
     let options =
         tools::Options { sandbox, jobs_observer, language_services, ..tool_options(environment, resolved) };

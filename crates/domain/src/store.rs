@@ -11,6 +11,11 @@ use crate::failure::Failure;
 use crate::ids::SessionId;
 
 pub trait Store: Send + Sync {
+    /// Does now what the first use would wait for.
+    fn prepare(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// Takes the right to append, or says who has it. Held until `release`, until this process ends, or until another
     /// process took it because this one could not renew it.
     fn lease<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Lease, Failure>>;

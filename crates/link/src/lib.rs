@@ -113,7 +113,8 @@ impl SocketPeers {
         let (options, engine) = (self.options.clone(), self.engine.clone());
         let ended = CancellationToken::new();
         tokio::spawn(accept_all(listener, options, engine, secret.into(), ended.clone()));
-        tokio::task::spawn_blocking(move || remove_leftovers(&folder));
+        let own = socket.clone();
+        tokio::task::spawn_blocking(move || remove_leftovers(&folder, &own));
         Ok(SocketFiles { socket, ended })
     }
 }
@@ -234,9 +235,9 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Removes what processes left behind that were killed.
-fn remove_leftovers(folder: &Path) {
+fn remove_leftovers(folder: &Path, own: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
-    for path in entries.flatten().map(|entry| entry.path()) {
+    for path in entries.flatten().map(|entry| entry.path()).filter(|path| path != own) {
         if path.extension().is_some_and(|extension| extension == "sock") && !local_socket::is_alive(&path) {
             let _ = fs::remove_file(secret_file(&path));
             let _ = fs::remove_file(&path);

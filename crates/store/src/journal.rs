@@ -82,6 +82,13 @@ impl Journal {
 }
 
 impl Store for Journal {
+    fn prepare(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        Box::pin(async move {
+            self.write(|reply| writer::Job::Open { reply }).await?;
+            self.query(|_| Ok(())).await
+        })
+    }
+
     fn lease<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Lease, Failure>> {
         let session = session.clone();
         Box::pin(self.write(|reply| writer::Job::Lease { session, reply }))

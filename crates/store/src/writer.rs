@@ -34,6 +34,10 @@ const INDEX_BATCH: usize = 32;
 const ERASE_RETRY: Duration = Duration::from_secs(5);
 
 pub(crate) enum Job {
+    /// Opens the file before somebody waits for it.
+    Open {
+        reply: Reply<()>,
+    },
     Lease {
         session: SessionId,
         reply: Reply<Lease>,
@@ -148,6 +152,10 @@ impl Writer {
         let mut together: Vec<Box<dyn Work>> = Vec::new();
         for job in jobs {
             match job {
+                Job::Open { reply } => {
+                    let opened = self.database.connection().map(|_| ());
+                    let _ = reply.send(opened.map_err(|error| self.database.failure(error)));
+                }
                 Job::Lease { session, reply } => drop(reply.send(self.leases.acquire(&session))),
                 Job::Write { session: Some(session), work, .. } if !self.leases.is_held(&session) => {
                     work.reply(Err(encoded::not_held(&session)));

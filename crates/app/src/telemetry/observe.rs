@@ -32,6 +32,10 @@ pub(crate) fn observe_model(model: Arc<dyn Model>) -> Arc<dyn Model> {
 struct ObservedStore(Arc<dyn Store>);
 
 impl Store for ObservedStore {
+    fn prepare(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        self.0.prepare()
+    }
+
     fn append<'a>(
         &'a self,
         session: &'a SessionId,

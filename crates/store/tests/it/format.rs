@@ -6,8 +6,8 @@ use std::path::Path;
 use domain::store::ListFilter;
 use domain::{Fact, FailureKind, ItemKind, Recorded, Store};
 
-use crate::{id, journal, read_all, sqlite};
-use testkit::sample::{chat, user_message};
+use crate::{id, journal, memory_folder, read_all, sqlite};
+use testkit::sample::{chat, opened, user_message};
 
 const RECORDS: [(&str, &str, &str); 2] = [("trust", "/home/ada", "yes"), ("spent", "2026-01-01", "1.25")];
 
@@ -247,4 +247,20 @@ async fn a_removed_file_is_noticed() {
     assert_eq!(journal.newest(&id("a")).await.unwrap(), None);
     chat(&journal, "b").await;
     assert_eq!(journal.newest(&id("b")).await.unwrap(), Some(1));
+}
+
+/// What is opened early is what the first use needs, and a folder that is not there yet costs nothing later.
+#[tokio::test]
+async fn a_prepared_store_is_open_and_one_that_failed_works_later() {
+    let folder = memory_folder();
+    let data = folder.path().join("data");
+    fs::write(&data, "a file where the folder belongs").unwrap();
+    let journal = journal(&data);
+    assert!(journal.prepare().await.is_err());
+    fs::remove_file(&data).unwrap();
+    journal.prepare().await.unwrap();
+    assert!(data.join("chats.sqlite").is_file());
+    journal.lease(&id("a")).await.unwrap();
+    journal.append(&id("a"), vec![opened("One", &["/w"])]).await.unwrap();
+    assert_eq!(read_all(&journal, &id("a")).await.len(), 1);
 }
