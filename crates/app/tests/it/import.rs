@@ -245,7 +245,32 @@ fn no_setting_is_left_out_silently() {
     );
     home.write(".config/goose/config.yaml", "GOOSE_PROVIDER: anthropic\nGOOSE_THEME: dark\n");
     home.write(".gemini/settings.json", r#"{"selectedAuthType": "oauth-personal"}"#);
+    for name in
+        ["work/.cursorrules", "work/.goosehints", "work/CLAUDE.local.md", "work/.gemini/commands/x.toml"]
+    {
+        home.write(name, "text");
+    }
+    home.write("work/.cursor/commands/fix.md", "Fix it.\n");
+    home.write("work/.cursor/rules/always.mdc", "---\nalwaysApply: true\n---\nUse tabs.\n");
+    home.write(
+        "work/.cursor/rules/sql.mdc",
+        "---\nglobs: db/**, *.sql\nalwaysApply: false\n---\nNo raw SQL.\n",
+    );
+    home.write(
+        "work/.cursor/rules/asked.mdc",
+        "---\ndescription: Deploys\nalwaysApply: false\n---\nDeploy.\n",
+    );
     let said = said(&run(&home, &["import", "--dry-run"]));
+    let left = said.split("No place here").nth(1).expect("a list");
+    for file in [".cursorrules", ".goosehints", "CLAUDE.local.md", ".gemini/commands", "asked.mdc"] {
+        assert!(left.contains(file), "{file}: {said}");
+    }
+    assert!(!said.contains("always.mdc"), "it is read where it is: {said}");
+    assert!(run(&home, &["import", "--yes"]).status.success());
+    let written =
+        |name: &str| std::fs::read_to_string(home.workspace().join(".dragoman").join(name)).expect("a file");
+    assert_eq!(written("rules/sql.md"), "---\npaths: [\"db/**\",\"*.sql\"]\n---\n\nNo raw SQL.\n");
+    assert_eq!(written("commands/fix.md"), "Fix it.\n");
     for setting in [
         "cleanupPeriodDays",
         "hide_agent_reasoning",

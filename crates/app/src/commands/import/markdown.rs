@@ -109,6 +109,37 @@ impl Folder<'_> {
         }
     }
 
+    /// Rules of Cursor that hold for some files only. Those that always hold are read where they are.
+    pub(super) fn cursor_rules(&self, plan: &mut Plan<'_>) {
+        let mut files = Vec::new();
+        collect_all(&self.folder, SKILL_DEPTH, &mut files);
+        for file in files.iter().filter(|file| file.extension().is_some_and(|it| it == "mdc")) {
+            let source = self.at(file);
+            let Some(text) = self.read(plan, file) else {
+                plan.leave_out(&source, "the file", UNREADABLE);
+                continue;
+            };
+            let document = Document::parse(&text);
+            if document.head.is_empty() || document.get("alwaysapply") == Some("true") {
+                continue;
+            }
+            plan.found.push(source.clone());
+            let name = file.file_stem().map(|stem| plain_name(&stem.to_string_lossy())).unwrap_or_default();
+            match document.get("globs").map(|globs| globs.trim_matches(['[', ']'])) {
+                Some(globs) if !globs.trim().is_empty() => {
+                    let paths = split_patterns(globs);
+                    let content = format!("---\npaths: {}\n---\n\n{}", json!(paths), document.body);
+                    plan.file(&source, &format!("rules/{name}.md"), &content);
+                }
+                _ => plan.leave_out(
+                    &source,
+                    "its text",
+                    "a rule on request is a skill here (docs/extending.md)",
+                ),
+            }
+        }
+    }
+
     /// A skill keeps its form: a folder with a `SKILL.md` and the files that it names.
     pub(super) fn skills(&self, plan: &mut Plan<'_>) {
         let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
@@ -201,6 +232,16 @@ impl Folder<'_> {
     }
 }
 
+/// Patterns with commas between them; `*.{ts,tsx}` is one.
+fn split_patterns(text: &str) -> Vec<String> {
+    let mut depth = 0_i32;
+    let parts = text.split(|c: char| {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        c == ',' && depth == 0
+    });
+    parts.map(unquoted).filter(|part| !part.is_empty()).collect()
+}
+
 /// A command of ours; its description is what completion shows.
 pub(super) fn command_text(description: Option<&str>, body: &str) -> String {
     let head = description.map(|text| format!("---\ndescription: {text}\n---\n\n"));
@@ -258,6 +299,7 @@ mod tests {
         assert_eq!((document.get("name"), document.get("tools")), (Some("reviewer"), Some("Read, Grep")));
         assert_eq!(document.body, "Look.\n");
         assert_eq!(Document::parse("No head.").body, "No head.");
+        assert_eq!(split_patterns(r#""*.{ts,tsx}", src/**,"#), ["*.{ts,tsx}", "src/**"]);
         assert_eq!(
             disabled_tools("Read, Bash"),
             ["edit_file", "write_file", "move_file", "fetch_url", "spawn_agent"]

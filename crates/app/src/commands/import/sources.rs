@@ -16,6 +16,7 @@ use crate::mcp_entries;
 /// Settings with the history of a program can be large.
 const MAX_BYTES: u64 = 32 << 20;
 const MAX_TEXT_BYTES: u64 = 256 << 10;
+const COPY_INSTRUCTIONS: &str = "it is not read here; copy what still holds into AGENTS.md";
 const NO_EQUIVALENT: &str = "it has no equivalent here";
 
 pub(super) fn read(plan: &mut Plan<'_>, program: Program) {
@@ -112,6 +113,14 @@ impl Place {
         }
     }
 
+    /// A file or folder that is not read, with the reason.
+    fn only_name(&self, plan: &mut Plan<'_>, why: &str) {
+        if self.0.path.exists() {
+            plan.found.push(self.0.clone());
+            plan.leave_out(&self.0, "its text", why);
+        }
+    }
+
     /// The user's own instructions become AGENTS.md, where there is none.
     fn instructions(&self, plan: &mut Plan<'_>) {
         if let Some(text) = self.text(plan, MAX_TEXT_BYTES) {
@@ -153,6 +162,7 @@ fn claude(plan: &mut Plan<'_>) {
         folder("agents").agents(plan);
     }
     Place::user(plan, Program::Claude, ".claude/CLAUDE.md").instructions(plan);
+    Place::project(plan, Program::Claude, "CLAUDE.local.md").only_name(plan, COPY_INSTRUCTIONS);
 }
 
 fn claude_settings(plan: &mut Plan<'_>, place: &Place, values: &Value) {
@@ -355,20 +365,22 @@ fn gemini(plan: &mut Plan<'_>) {
         ];
         place.leave_out_keys(plan, &values, &keys, &["mcpServers"]);
     }
-    let commands = Place::user(plan, Program::Gemini, ".gemini/commands");
-    if commands.0.path.is_dir() {
-        plan.found.push(commands.0.clone());
-        plan.leave_out(
-            &commands.0,
-            "commands in TOML",
-            "write their prompts as Markdown files (docs/instructions.md)",
-        );
+    for commands in [
+        Place::user(plan, Program::Gemini, ".gemini/commands"),
+        Place::project(plan, Program::Gemini, ".gemini/commands"),
+    ] {
+        commands
+            .only_name(plan, "write the prompts of these commands as Markdown files (docs/instructions.md)");
     }
     Place::user(plan, Program::Gemini, ".gemini/GEMINI.md").instructions(plan);
 }
 
 fn goose(plan: &mut Plan<'_>) {
     let config = plan.environment.config_dir().parent().map(Path::to_owned).unwrap_or_default();
+    let hints = config.join("goose/.goosehints");
+    Place(Source { program: Program::Goose, scope: Scope::User, path: hints })
+        .only_name(plan, COPY_INSTRUCTIONS);
+    Place::project(plan, Program::Goose, ".goosehints").only_name(plan, COPY_INSTRUCTIONS);
     let path = config.join("goose/config.yaml");
     let place = Place(Source { program: Program::Goose, scope: Scope::User, path });
     let Some(text) = place.text(plan, MAX_BYTES) else { return };
@@ -421,6 +433,15 @@ fn cursor(plan: &mut Plan<'_>) {
             place.servers(plan, &values["mcpServers"]);
         }
     }
+    for place in [
+        Place::user(plan, Program::Cursor, ".cursor/commands"),
+        Place::project(plan, Program::Cursor, ".cursor/commands"),
+    ] {
+        folder(&place, place.0.path.clone()).commands(plan);
+    }
+    let rules = Place::project(plan, Program::Cursor, ".cursor/rules");
+    folder(&rules, rules.0.path.clone()).cursor_rules(plan);
+    Place::project(plan, Program::Cursor, ".cursorrules").only_name(plan, COPY_INSTRUCTIONS);
 }
 
 /// ECA's settings are read as they are.
