@@ -337,6 +337,8 @@ pub struct TurnLimits {
     pub output_schema: Option<Value>,
     /// Models to go on with when one fails, in order; empty: those of the settings.
     pub failover: Vec<String>,
+    /// Resources of MCP servers are contexts only where their server lists them: its templates may lead anywhere.
+    pub listed_resources: bool,
 }
 
 #[derive(Clone, PartialEq, Debug)]

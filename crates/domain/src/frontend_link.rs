@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use crate::BoxFuture;
 use crate::command::{Command, Reply, reply};
 use crate::event::Event;
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 use crate::host::{Abilities, HostRequest};
 use crate::ids::SessionId;
 use crate::link::{Commands, Engine, Follower};
@@ -120,6 +120,26 @@ impl<S: 'static> FrontendLink<S> {
         let (reply, answer) = reply();
         self.later(answer, then);
         self.post(make(reply)).await;
+    }
+
+    /// Deletes a chat. One that does not exist counts as deleted; one that may not be deleted does not.
+    pub async fn delete(
+        &mut self,
+        session: SessionId,
+        then: impl FnOnce(&mut S, Result<(), Failure>) + Send + 'static,
+    ) {
+        let deleted = self.send(|reply| Command::Delete { session: session.clone(), reply }).await;
+        let commands = self.commands();
+        let done = async move {
+            match (deleted.await, commands) {
+                (Err(failure), Some(commands)) if failure.kind == FailureKind::User => {
+                    let found = commands.call(|reply| Command::Preview { session, limit: 1, reply }).await;
+                    if matches!(found, Ok(Some(_))) { Err(failure) } else { Ok(()) }
+                }
+                (done, _) => done,
+            }
+        };
+        self.later(done, then);
     }
 
     /// See [`Pending::later`].

@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+/// How the ids of chats begin that an agent of another chat works in.
+pub const SUBAGENT_PREFIX: &str = "subagent-";
+
 /// A chat. Made by us or by a client; unique on a machine. It is a string in every format, so it serializes as one.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
 #[serde(transparent)]

@@ -5,12 +5,16 @@
 use config::Settings;
 use domain::command::{Completed, Completion};
 use domain::item::Part;
-use domain::model::{BlockKind, ModelEvent, ModelStream, Models, Prompt, PromptEntry, StopReason, Tokens};
+use domain::model::{
+    BlockKind, ModelEvent, ModelInfo, ModelStream, Models, Price, Prompt, PromptEntry, StopReason, Tokens,
+};
 use domain::tool::WebAnswer;
 use domain::{Failure, FailureKind};
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
 
+use crate::paid_call;
+use crate::session::Session;
 use crate::spending;
 use crate::turn::instructions;
 
@@ -36,13 +40,40 @@ pub(crate) fn apply_settings(settings: &Settings, completion: &mut Completion) {
     }
 }
 
+/// What a call has used as far as its provider reported it; known also where the call fails or is dropped.
+#[derive(Default)]
+pub(crate) struct Used {
+    model: String,
+    pub(crate) tokens: Tokens,
+    price: Option<Price>,
+}
+
+impl Used {
+    pub(crate) fn of(info: &ModelInfo) -> Self {
+        Self { model: info.id.clone(), tokens: Tokens::default(), price: info.price }
+    }
+
+    /// US dollars.
+    pub(crate) fn cost(&self) -> Option<f64> {
+        self.price.map(|price| price.of(&self.tokens))
+    }
+
+    /// Adds it to what a chat used; a call that failed only where its provider reported something.
+    pub(crate) fn record(&self, session: &Session, purpose: &str, is_whole: bool) {
+        if is_whole || self.tokens != Tokens::default() {
+            spending::record_side_call(session, purpose, &self.model, self.tokens, self.cost());
+        }
+    }
+}
+
 pub(crate) async fn run(
     models: &dyn Models,
     completion: Completion,
     deltas: Option<mpsc::Sender<String>>,
+    used: &mut Used,
 ) -> Result<Completed, Failure> {
     let deadline = completion.deadline;
-    let call = stream(models, completion, deltas);
+    let call = stream(models, completion, deltas, used);
     match tokio::time::timeout(deadline, call).await {
         Ok(completed) => completed,
         Err(_) => Err(Failure::new(
@@ -56,6 +87,7 @@ async fn stream(
     models: &dyn Models,
     completion: Completion,
     deltas: Option<mpsc::Sender<String>>,
+    used: &mut Used,
 ) -> Result<Completed, Failure> {
     let name = completion.model.or_else(|| models.default_model()).ok_or_else(|| {
         Failure::auth("No model is configured.").hint("Add a provider to the configuration.")
@@ -76,25 +108,19 @@ async fn stream(
         ..Prompt::default()
     };
     let info = model.info();
-    let reservation = spending::reserve(&completion.gate, &info, &prompt).await?;
-    let Collected { answer, tokens, end } = collect(model.stream(prompt), deltas).await;
-    let cost = info.price.map(|price| price.of(&tokens));
-    reservation.settle(cost);
-    end?;
-    Ok(Completed { text: answer.text, model: info.id, tokens, cost })
-}
-
-/// An answer as far as it came, and how it ended.
-pub(crate) struct Collected {
-    pub(crate) answer: WebAnswer,
-    pub(crate) tokens: Tokens,
-    pub(crate) end: Result<(), Failure>,
+    let call = paid_call::reserve(&completion.gate, &info, &prompt).await?;
+    *used = Used::of(&info);
+    let answer = collect(call.stream(model.stream(prompt)), deltas, used).await?;
+    Ok(Completed { text: answer.text, model: info.id, tokens: used.tokens, cost: used.cost() })
 }
 
 /// Reads an answer to its end: the text and the pages that it cites.
-pub(crate) async fn collect(mut stream: ModelStream, deltas: Option<mpsc::Sender<String>>) -> Collected {
-    let (mut answer, mut tokens, mut texts) = (WebAnswer::default(), Tokens::default(), Vec::new());
-    let mut end = Ok(());
+pub(crate) async fn collect(
+    mut stream: ModelStream,
+    deltas: Option<mpsc::Sender<String>>,
+    used: &mut Used,
+) -> Result<WebAnswer, Failure> {
+    let (mut answer, mut texts) = (WebAnswer::default(), Vec::new());
     while let Some(event) = stream.next().await {
         match event {
             Ok(ModelEvent::BlockStarted { block, kind: BlockKind::Text }) => texts.push(block),
@@ -110,10 +136,10 @@ pub(crate) async fn collect(mut stream: ModelStream, deltas: Option<mpsc::Sender
                     let _ = deltas.send(text).await;
                 }
             }
-            Ok(ModelEvent::Usage(used)) => tokens = used,
+            Ok(ModelEvent::Usage(tokens)) => used.tokens = tokens,
             Ok(ModelEvent::Ended { reason }) => {
                 if let StopReason::Refused { reason: why } | StopReason::Cut { message: why } = reason {
-                    end = Err(Failure::provider(why));
+                    return Err(Failure::provider(why));
                 }
                 break;
             }
@@ -123,11 +149,8 @@ pub(crate) async fn collect(mut stream: ModelStream, deltas: Option<mpsc::Sender
                 | ModelEvent::BlockDelta { .. }
                 | ModelEvent::BlockEnded { .. },
             ) => {}
-            Err(failure) => {
-                end = Err(failure);
-                break;
-            }
+            Err(failure) => return Err(failure),
         }
     }
-    Collected { answer, tokens, end }
+    Ok(answer)
 }

@@ -13,6 +13,7 @@ mod context_use;
 mod destruction;
 mod hooks;
 mod jobs;
+mod paid_call;
 mod queries;
 mod recall;
 mod refusal;

@@ -114,14 +114,17 @@ async fn complete(
     mut reply: Reply<Completed>,
 ) {
     completion::apply_settings(&workspace.settings, &mut completion);
+    let mut used = completion::Used::default();
     let completed = tokio::select! {
-        completed = completion::run(workspace.models.as_ref(), completion, deltas) => completed,
-        () = reply.closed() => return,
+        completed = completion::run(workspace.models.as_ref(), completion, deltas, &mut used) => Some(completed),
+        () = reply.closed() => None,
     };
-    if let Some(cost) = completed.as_ref().ok().and_then(|completed| completed.cost) {
+    if let Some(cost) = used.cost().filter(|cost| *cost > 0.0) {
         spending::charge_day(store, cost).await;
     }
-    let _ = reply.send(completed);
+    if let Some(completed) = completed {
+        let _ = reply.send(completed);
+    }
 }
 
 #[allow(clippy::wildcard_enum_match_arm, reason = "the caller sends no other command here")]

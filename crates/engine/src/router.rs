@@ -5,7 +5,7 @@
 
 mod sessions;
 mod shutdown;
-mod workspaces;
+pub(crate) mod workspaces;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -25,6 +25,7 @@ use crate::session::actor::{self, Message, Start};
 use crate::slash;
 use crate::subagents::StartSubagent;
 use crate::workspace::{OpenWorkspace, Workspace, WorkspaceSource};
+use workspaces::WorkspaceRequest;
 
 pub(crate) struct Router {
     store: Arc<dyn Store>,
@@ -41,6 +42,8 @@ pub(crate) struct Router {
     subagent_requests: mpsc::UnboundedReceiver<StartSubagent>,
     returned: mpsc::UnboundedSender<Message>,
     returns: mpsc::UnboundedReceiver<Message>,
+    wanted: mpsc::UnboundedSender<WorkspaceRequest>,
+    workspace_requests: mpsc::UnboundedReceiver<WorkspaceRequest>,
 }
 
 struct KnownWorkspace {
@@ -61,6 +64,7 @@ impl Router {
         let (released, releases) = mpsc::unbounded_channel();
         let (subagents, subagent_requests) = mpsc::unbounded_channel();
         let (returned, returns) = mpsc::unbounded_channel();
+        let (wanted, workspace_requests) = mpsc::unbounded_channel();
         Self {
             store,
             source,
@@ -75,6 +79,8 @@ impl Router {
             subagent_requests,
             returned,
             returns,
+            wanted,
+            workspace_requests,
         }
     }
 
@@ -87,6 +93,7 @@ impl Router {
             tokio::select! {
                 biased;
                 Some(message) = self.returns.recv() => self.handle_again(message),
+                Some(request) = self.workspace_requests.recv() => self.find_workspace(request),
                 envelope = commands.recv() => match envelope {
                     Some(envelope) => self.handle(envelope),
                     None => break,

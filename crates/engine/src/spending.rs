@@ -11,7 +11,7 @@ use config::Budget;
 use domain::command::TurnLimits;
 use domain::event::{ContextUse, Fact, Level, Notice, PrefixBreak, SessionUsage, Spent};
 use domain::model::{ModelInfo, Price, Prompt, Tokens};
-use domain::spending::{Gate, Reservation};
+use domain::spending::Gate;
 use domain::tool::ToolSpec;
 use domain::{Failure, FailureKind, Store};
 use tokio::task::JoinHandle;
@@ -26,8 +26,6 @@ const DAYS: &str = "spent";
 pub(crate) const TOOLS: &str = "tools";
 /// Breaks that an account remembers.
 const BREAKS: usize = 50;
-/// The longest answer of a model of which it is not known, in tokens.
-const USUAL_OUTPUT: u64 = 32_000;
 
 /// What a session remembers of its spending beside its usage; gone with the process.
 #[derive(Default)]
@@ -190,40 +188,13 @@ pub(crate) fn gate(session: &Session) -> Gate {
     }
 }
 
-/// Waits for the right to one call.
-pub(crate) async fn reserve(gate: &Gate, info: &ModelInfo, prompt: &Prompt) -> Result<Reservation, Failure> {
-    if gate.is_default() {
-        return Ok(Reservation::default());
-    }
-    let most = info.price.map(|price| price.of(&most_tokens(info, prompt)));
-    gate.reserve(most).await
-}
-
-/// What a call can use at most: no token is shorter than a byte, and the provider's own searches fill the rest.
-fn most_tokens(info: &ModelInfo, prompt: &Prompt) -> Tokens {
-    let definitions = prompt
-        .tools
-        .iter()
-        .map(|tool| (tool.name.len() + tool.description.len() + tool.input_schema.to_string().len()) as u64);
-    let sent =
-        context_use::lengths(prompt, definitions.sum(), &mut context_use::KnownLengths::default()).total();
-    let limit = info.context_limit.unwrap_or(u64::MAX);
-    let input = if prompt.web_search { info.context_limit.unwrap_or(sent) } else { sent.min(limit) };
-    let output = prompt.max_output.or(info.output_limit).unwrap_or(USUAL_OUTPUT);
-    let is_written =
-        info.price.is_some_and(|price| price.cache_write.is_some_and(|write| write > price.input));
-    let (input, cache_write) = if is_written { (0, input) } else { (input, 0) };
-    Tokens { input, output, cache_write, ..Tokens::default() }
-}
-
 /// Records what a call of the conversation used.
-pub(crate) fn record_answer(session: &Session, info: &ModelInfo, tokens: Tokens, reservation: Reservation) {
+pub(crate) fn record_answer(session: &Session, info: &ModelInfo, tokens: Tokens) {
     let (broken, lengths) = {
         let mut account = session.account.lock();
         (account.prefix.finish_call(&tokens, info.price.as_ref()), account.lengths)
     };
     let cost = info.price.map(|price| price.of(&tokens));
-    reservation.settle(cost);
     session.commit_with(|state| {
         let mut usage = state.usage().clone();
         usage.last = tokens;

@@ -11,7 +11,8 @@ use domain::model::{Prompt, PromptEntry};
 use domain::tool::WebAnswer;
 use domain::{Failure, FailureKind};
 
-use crate::completion::{Collected, collect};
+use crate::completion::{Used, collect};
+use crate::paid_call;
 use crate::session::Session;
 use crate::spending;
 
@@ -25,14 +26,16 @@ const SYSTEM: &str = "Search the web for the words of the user and report what y
 pub(crate) async fn run(session: &Session, model: &str, words: &str) -> Result<WebAnswer, Failure> {
     let spent = session.state().usage().session_cost.unwrap_or(0.0);
     spending::check_caps(session, &TurnLimits::default(), spent).await?;
-    let searched = tokio::time::timeout(TIMEOUT, ask(session, model, words)).await;
+    let mut used = Used::default();
+    let searched = tokio::time::timeout(TIMEOUT, ask(session, model, words, &mut used)).await;
+    used.record(session, PURPOSE, matches!(searched, Ok(Ok(_))));
     searched.unwrap_or_else(|_| {
         let message = format!("The search took longer than {} seconds.", TIMEOUT.as_secs());
         Err(Failure::new(FailureKind::Provider, message))
     })
 }
 
-async fn ask(session: &Session, model: &str, words: &str) -> Result<WebAnswer, Failure> {
+async fn ask(session: &Session, model: &str, words: &str, used: &mut Used) -> Result<WebAnswer, Failure> {
     let model = session.workspace.models.find(model)?;
     let prompt = Prompt {
         session: Some(session.id.clone()),
@@ -42,10 +45,7 @@ async fn ask(session: &Session, model: &str, words: &str) -> Result<WebAnswer, F
         ..Prompt::default()
     };
     let info = model.info();
-    let reservation = spending::reserve(&spending::gate(session), &info, &prompt).await?;
-    let Collected { answer, tokens, end } = collect(model.stream(prompt), None).await;
-    let cost = info.price.map(|price| price.of(&tokens));
-    reservation.settle(cost);
-    spending::record_side_call(session, PURPOSE, &info.id, tokens, cost);
-    end.map(|()| answer)
+    let call = paid_call::reserve(&spending::gate(session), &info, &prompt).await?;
+    *used = Used::of(&info);
+    collect(call.stream(model.stream(prompt)), None, used).await
 }

@@ -12,6 +12,7 @@ use domain::command::{
 };
 use domain::event::Channel;
 use domain::host::Position;
+use domain::spending::Gate;
 use domain::tool::Resource;
 use domain::{Abilities, Answer, AskId, Failure, FailureKind, ItemDelta, ItemId, Part, TurnId};
 use serde::{Deserialize, Serialize};
@@ -235,13 +236,15 @@ pub(crate) struct PromptV1 {
     max_cost: Option<f64>,
     output_schema: Option<Value>,
     failover: Vec<String>,
+    #[serde(default)]
+    listed_resources: bool,
 }
 
 impl From<UserPrompt> for PromptV1 {
     fn from(prompt: UserPrompt) -> Self {
         let UserPrompt { text, parts, contexts, change, limits } = prompt;
         // The payer is of this process; the cap of the turn holds in the other one.
-        let TurnLimits { max_steps, max_cost, gate: _, output_schema, failover } = limits;
+        let TurnLimits { max_steps, max_cost, gate: _, output_schema, failover, listed_resources } = limits;
         Self {
             text,
             parts: parts.into_iter().map(Into::into).collect(),
@@ -251,19 +254,22 @@ impl From<UserPrompt> for PromptV1 {
             max_cost,
             output_schema,
             failover,
+            listed_resources,
         }
     }
 }
 
 impl From<PromptV1> for UserPrompt {
     fn from(prompt: PromptV1) -> Self {
-        let PromptV1 { text, parts, contexts, change, max_steps, max_cost, output_schema, failover } = prompt;
+        let PromptV1 { text, parts, contexts, change, .. } = prompt;
+        let PromptV1 { max_steps, max_cost, output_schema, failover, listed_resources, .. } = prompt;
+        let gate = Gate::default();
         Self {
             text,
             parts: parts.into_iter().map(Into::into).collect(),
             contexts: contexts.into_iter().map(Into::into).collect(),
             change: change.into(),
-            limits: TurnLimits { max_steps, max_cost, output_schema, failover, ..TurnLimits::default() },
+            limits: TurnLimits { max_steps, max_cost, gate, output_schema, failover, listed_resources },
         }
     }
 }

@@ -355,21 +355,13 @@ async fn delete(server: &mut Server, params: acp::DeleteSessionRequest, responde
     let deleted = session.clone();
     server
         .engine
-        .call(
-            |reply| Command::Delete { session, reply },
-            move |server, done| match done {
-                Ok(()) => {
-                    server.forget(&deleted);
-                    server.respond(responder, &acp::DeleteSessionResponse::new());
-                }
-                // A session that does not exist counts as deleted.
-                Err(failure) if failure.kind == FailureKind::User => {
-                    server.forget(&deleted);
-                    server.respond(responder, &acp::DeleteSessionResponse::new());
-                }
-                Err(failure) => server.fail(responder, fault_of(&failure)),
-            },
-        )
+        .delete(session, move |server, done| match done {
+            Ok(()) => {
+                server.forget(&deleted);
+                server.respond(responder, &acp::DeleteSessionResponse::new());
+            }
+            Err(failure) => server.fail(responder, fault_of(&failure)),
+        })
         .await;
 }
 

@@ -358,20 +358,14 @@ pub(crate) async fn delete(server: &mut Server, params: ChatParams, reply: Reply
     let deleted = session.clone();
     server
         .engine
-        .call(
-            |reply| Command::Delete { session, reply },
-            move |server, done| {
-                // A chat that does not exist counts as deleted.
-                if let Err(failure) = done
-                    && failure.kind != FailureKind::User
-                {
-                    return respond_or_show(server, reply, Err::<(), _>(failure));
-                }
-                let chat_id = server.chat_key(&deleted);
-                server.remove_session(&deleted);
-                server.notify(&Deleted { chat_id });
-                server.respond(reply, Ok(Empty {}));
-            },
-        )
+        .delete(session, move |server, done| {
+            if let Err(failure) = done {
+                return respond_or_show(server, reply, Err::<(), _>(failure));
+            }
+            let chat_id = server.chat_key(&deleted);
+            server.remove_session(&deleted);
+            server.notify(&Deleted { chat_id });
+            server.respond(reply, Ok(Empty {}));
+        })
         .await;
 }

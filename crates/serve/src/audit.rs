@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 const PAGE: usize = 500;
 /// Tries to get a number that no other process took.
 const TRIES: usize = 100;
-/// The longest detail, in characters.
+/// The longest detail or id of a chat, in characters.
 const LONGEST_DETAIL: usize = 300;
 
 /// Cheap to clone.
@@ -62,11 +62,12 @@ impl Audit {
 
     /// Returns after the entry is stored.
     pub async fn write(&self, act: Act<'_>) -> Result<(), Failure> {
-        let detail = act.detail.map(|detail| detail.chars().take(LONGEST_DETAIL).collect::<String>());
+        let cut = |text: &str| text.chars().take(LONGEST_DETAIL).collect::<String>();
+        let (chat, detail) = (act.chat.map(cut), act.detail.map(cut));
         // The nonce tells an entry of this process from an equal one of another.
         let nonce = web::random_id().map_err(|error| Failure::internal(error.to_string()))?;
         let body = json!({
-            "at": now(), "who": act.who, "action": act.action, "chat": act.chat, "detail": detail,
+            "at": now(), "who": act.who, "action": act.action, "chat": chat, "detail": detail,
             "nonce": nonce.get(..8),
         })
         .to_string();

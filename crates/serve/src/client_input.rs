@@ -4,11 +4,17 @@
 
 use domain::ask::Answer;
 use domain::command::{Context, ServerSpec, ServerTransport, SessionSettings};
+use domain::ids::SUBAGENT_PREFIX;
 use domain::tool::ServerAction;
-use domain::{Command, Failure};
+use domain::{Command, Failure, SessionId};
 
 use crate::caller::Role;
 use crate::guard::Policy;
+
+/// The longest id of a chat that a client chooses, in bytes.
+const LONGEST_ID: usize = 200;
+/// The longest title or name, in bytes.
+const LONGEST_NAME: usize = 1_000;
 
 /// Commands in a prompt that show or change what belongs to the server.
 const SERVER_COMMANDS: [&str; 5] = ["/login", "/config", "/doctor", "/hooks", "/prompt-show"];
@@ -46,8 +52,29 @@ pub(crate) fn name_of(command: &Command) -> String {
     text.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default().to_owned()
 }
 
-/// Trust is the server's: a client that asks for it is refused, one that asks for none changes nothing.
-pub(crate) fn check_trust(settings: &mut SessionSettings) -> Result<(), Failure> {
+/// An id that a client chooses for a new chat. Lists and the audit log carry it.
+pub(crate) fn check_id(id: &SessionId) -> Result<(), Failure> {
+    let text = id.as_str();
+    let is_plain = !text.chars().any(char::is_control) && !text.starts_with(SUBAGENT_PREFIX);
+    if text.is_empty() || text.len() > LONGEST_ID || !is_plain {
+        return Err(Failure::user(format!(
+            "A chat cannot have this id: it has at most {LONGEST_ID} bytes without control characters and does not begin with \
+             {SUBAGENT_PREFIX:?}."
+        ))
+        .hint("Leave it out: the server chooses one."));
+    }
+    Ok(())
+}
+
+/// Trust is the server's: a client that asks for it is refused, one that asks for none changes nothing. Lists of all
+/// accounts carry titles and names, so they are short.
+pub(crate) fn check_change(settings: &mut SessionSettings) -> Result<(), Failure> {
+    let SessionSettings { title, model, behavior, variant, .. } = &*settings;
+    if [title, model, behavior, variant].into_iter().flatten().any(|text| text.len() > LONGEST_NAME) {
+        return Err(Failure::user(format!(
+            "A title, and the name of a model or a behavior, has at most {LONGEST_NAME} bytes."
+        )));
+    }
     if settings.trust == Some(true) {
         return Err(Failure::user("A client of a server cannot turn trust on.")
             .hint("Each call is approved by a person, or by the server's own rules."));

@@ -19,12 +19,14 @@ use tokio::sync::mpsc;
 use crate::audit::{Act, Audit};
 use crate::caller::{Caller, Role};
 use crate::client_input::{
-    check_contexts, check_server_action, check_server_command, check_servers, check_settings, check_trust,
-    detail_of, least, name_of,
+    check_change, check_contexts, check_id, check_server_action, check_server_command, check_servers,
+    check_settings, detail_of, least, name_of,
 };
 use crate::ledger::Ledger;
 use crate::limits::Limits;
 
+/// Chats that are remembered until they are stored.
+const MOST_OPENED: usize = 10_000;
 /// The longest name of a client.
 const LONGEST_CLIENT: usize = 60;
 
@@ -119,6 +121,16 @@ impl Shared {
             }
         }
         Ok(Some(real))
+    }
+
+    /// The folders of a chat that may not be stored yet.
+    fn remember(&self, chat: SessionId, folders: Vec<PathBuf>) {
+        let mut opened = self.opened();
+        if opened.len() >= MOST_OPENED {
+            // All but the newest are stored.
+            opened.clear();
+        }
+        opened.insert(chat, folders);
     }
 
     fn opened(&self) -> MutexGuard<'_, HashMap<SessionId, Vec<PathBuf>>> {
@@ -259,13 +271,15 @@ impl Proxy {
                 filter.workspace = Some(self.named_folders(filter.workspace.take()).await);
                 self.hide_others(reply);
             }
-            Command::Configure { change, .. } => check_trust(change)?,
+            Command::Configure { change, .. } => check_change(change)?,
             Command::Prompt { session, prompt, .. } => self.restrict_prompt(session, prompt).await?,
             Command::Complete { completion, .. } => {
                 self.shared.ledger.check(&self.caller).await?;
                 completion.gate = self.shared.ledger.gate(&self.caller, None);
             }
             Command::ServerAction { action, .. } => check_server_action(action)?,
+            // A chat that is deleted is not known any more; one that is not stays stored.
+            Command::Delete { session, .. } => drop(self.shared.opened().remove(session)),
             _ => {}
         }
         Ok(())
@@ -283,22 +297,23 @@ impl Proxy {
             None if self.entered.contains_key(&front) => {}
             None => return Err(no_folder()),
         }
-        check_trust(settings)?;
+        check_change(settings)?;
         check_servers(servers, &self.shared.policy)?;
         let chosen = id.clone().filter(|_| is_new);
         if let Some(id) = &chosen {
             // The next command for the chat may come before the reply.
             let roots = workspace.clone().or_else(|| self.entered.get(&front).cloned());
-            self.shared.opened().insert(id.clone(), roots.unwrap_or_default());
+            self.shared.remember(id.clone(), roots.unwrap_or_default());
         }
         self.learn(reply, chosen);
         Ok(())
     }
 
     async fn restrict_prompt(&self, session: &SessionId, prompt: &mut UserPrompt) -> Result<(), Failure> {
-        check_trust(&mut prompt.change)?;
+        check_change(&mut prompt.change)?;
         check_server_command(&prompt.text, self.caller.role)?;
         check_contexts(&prompt.contexts)?;
+        prompt.limits.listed_resources = true;
         let left = self.shared.ledger.check(&self.caller).await?;
         prompt.limits.max_cost = least(prompt.limits.max_cost, left);
         prompt.limits.gate = self.shared.ledger.gate(&self.caller, Some(session.clone()));
@@ -368,7 +383,7 @@ impl Proxy {
             Some(folders) if !is_inside(&self.caller, &folders) => Err(no_chat()),
             None if self.shared.store.newest(id).await?.is_some() => Err(no_chat()),
             Some(_) => Ok(false),
-            None => Ok(true),
+            None => check_id(id).map(|()| true),
         }
     }
 
@@ -381,7 +396,7 @@ impl Proxy {
             let opened: Result<SessionInfo, Failure> = opened.await;
             match (&opened, chosen) {
                 (Ok(info), _) => {
-                    shared.opened().insert(info.id.clone(), info.workspace.clone());
+                    shared.remember(info.id.clone(), info.workspace.clone());
                 }
                 (Err(_), Some(id)) => {
                     shared.opened().remove(&id);

@@ -307,8 +307,17 @@ async fn chat(chats: Chats, Path(key): Path<String>) -> Reply {
     let id = stored(&chats, &key).await?;
     let info = chats.load(&id).await.map_err(refused)?;
     let all = domain::replay::read(chats.commands(), &id).await.map_err(refused)?;
-    let entries = stream::entries(all, &mut Projection::default());
+    let mut entries = stream::entries(all, &mut Projection::default());
+    entries.iter_mut().for_each(add_text);
     Ok(web::json(&json!({"chat": chat_value(&info), "entries": entries})))
+}
+
+/// The words of an entry beside its data, for readers that do not know its form.
+fn add_text(entry: &mut Value) {
+    let text = ["text", "summary", "message"].iter().find_map(|name| entry["data"][*name].as_str());
+    if let Some(text) = text.map(str::to_owned) {
+        entry["text"] = json!(text);
+    }
 }
 
 async fn events(chats: Chats, Path(key): Path<String>) -> Reply {

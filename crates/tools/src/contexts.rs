@@ -258,14 +258,12 @@ impl Contexts {
 
     fn resolve_inside(&self, path: &Path, scope: &Scope) -> Result<ResolvedPath, String> {
         let text = path.to_str().ok_or("The path is no text.")?;
-        let path = self.files.paths.resolve(text, scope)?;
-        if path.is_inside() {
-            return Ok(path);
+        let resolved = self.files.paths.resolve(text, scope)?;
+        if resolved.is_inside() {
+            return Ok(resolved);
         }
-        Err(format!(
-            "{} is outside the workspace, so it is not read. Open its folder too.",
-            path.path().display()
-        ))
+        // As it was written: where a link outside the workspace leads is not the asker's to know.
+        Err(format!("{text} is outside the workspace, so it is not read. Open its folder too."))
     }
 
     fn truncate(&self, text: &str) -> String {

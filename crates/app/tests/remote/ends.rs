@@ -140,6 +140,37 @@ async fn another_role_holds_for_an_editor_that_is_connected() {
     editor.end().await;
 }
 
+/// A driver who stops every answer before its end pays for what came: a stop does not make a budget endless. What his role does
+/// not allow is told, also where the protocol takes a missing chat as deleted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stopped_turn_is_paid_and_a_refused_deletion_is_told() {
+    let priced = json!({"cost": {"input": 0, "output": 1000}, "limit": {"context": 100_000, "output": 2000}});
+    let Some(world) = World::start_with(&["--budget", "0.5"], &[], priced).await else { return };
+    let gate = Gate::new();
+    let held = gate.clone();
+    // 800 bytes are some 200 tokens: $0.20.
+    world.model.respond_with(move |_: &Request| {
+        Answer::new().chunks([format!("{}The beginning.", "x".repeat(786))]).gate(&held).say(" Never.")
+    });
+    let (mut editor, session) = acp(&world).await;
+    for turn in 1..=3 {
+        let stopped = editor.call("session/prompt", prompt(&session, "Go")).await;
+        editor.until(|it| it["params"]["update"].to_string().contains("The beginning.")).await;
+        let cancel = json!({"sessionId": session});
+        editor.send(json!({"jsonrpc": "2.0", "method": "session/cancel", "params": cancel})).await;
+        let (_, response) = editor.until(|it| it["id"] == json!(stopped) && it.get("method").is_none()).await;
+        assert_eq!(response["result"]["stopReason"], "cancelled", "turn {turn}: {response}");
+    }
+    let (_, refused) = editor.response("session/prompt", prompt(&session, "Go")).await;
+    assert!(refused["error"]["message"].to_string().contains("of $0.50"), "{refused}");
+    assert_eq!(world.model.requests().len(), 3);
+    let (_, refused) = editor.response("session/delete", json!({"sessionId": session})).await;
+    assert!(refused["error"]["message"].to_string().contains("needs the role admin"), "{refused}");
+    editor.request("session/delete", json!({"sessionId": "none"})).await;
+    gate.open();
+    editor.end().await;
+}
+
 /// Six turns at once of an account, or of a team, with $0.55: after the sixth call of $0.10 nothing more is sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn parallel_turns_exceed_a_budget_by_one_call_at_most() {

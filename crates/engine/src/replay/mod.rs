@@ -16,10 +16,10 @@ mod world;
 
 use domain::command::{Command, RollbackScope, SessionSettings, TurnLimits, UserPrompt};
 use domain::event::{Fact, Outcome};
+use domain::ids::SUBAGENT_PREFIX;
 use domain::link::{Commands, Link};
 use domain::{Abilities, Answer, AskId, Failure, ItemId, Recorded, SessionId, TurnId};
 
-use crate::session::SUBAGENT_PREFIX;
 use crate::session::state::State;
 use compare::Ranks;
 use memory::Memory;

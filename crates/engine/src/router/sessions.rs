@@ -104,9 +104,21 @@ impl Router {
             self.source.session_servers(servers, &workspace.roots)
         };
         let (store, live, subagents) = (self.store.clone(), self.live.clone(), self.subagents.clone());
-        let (peers, returned) = (self.peers.clone(), self.returned.clone());
+        let (peers, returned, wanted) = (self.peers.clone(), self.returned.clone(), self.wanted.clone());
         let subagent = None;
-        Some(Start { id, store, workspace, own_sources, live, peers, create, subagents, returned, subagent })
+        Some(Start {
+            id,
+            store,
+            workspace,
+            own_sources,
+            live,
+            peers,
+            create,
+            subagents,
+            returned,
+            wanted,
+            subagent,
+        })
     }
 
     /// Opens the chat of a subagent and prompts it.
@@ -135,6 +147,7 @@ impl Router {
             create: Some(create),
             subagents: self.subagents.clone(),
             returned: self.returned.clone(),
+            wanted: self.wanted.clone(),
             subagent: Some((inherited, ended)),
         });
         self.sessions.insert(id.clone(), mailbox.clone());
@@ -164,8 +177,8 @@ impl Router {
         };
         let (store, live, client) =
             (self.store.clone(), self.live.clone(), frontend.abilities.client.clone());
-        let (subagents, peers, returned) =
-            (self.subagents.clone(), self.peers.clone(), self.returned.clone());
+        let (subagents, peers) = (self.subagents.clone(), self.peers.clone());
+        let (returned, wanted) = (self.returned.clone(), self.wanted.clone());
         let (mailbox, incoming) = mpsc::unbounded_channel::<Message>();
         let command = Command::Load { session: id.clone(), servers: Vec::new(), reply };
         let _ = mailbox.send(Message { frontend: Some(frontend), command });
@@ -184,6 +197,7 @@ impl Router {
                         create,
                         subagents,
                         returned,
+                        wanted,
                         subagent,
                     };
                     actor::run(start, incoming).await;

@@ -2,6 +2,7 @@
 //!
 //! Must not know what a workspace holds. Invariant: entering one never waits.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use config::HookEvent;
 use domain::command::{Catalog, WorkspaceSpec};
 use domain::{Failure, FrontendId, Reply};
 use futures_util::future::join_all;
+use tokio::sync::{mpsc, oneshot};
 
 use super::shutdown::run_session_hooks;
 use super::{KnownWorkspace, Router};
@@ -19,7 +21,40 @@ const INDEX_DELAY: Duration = Duration::from_millis(100);
 /// What the servers of a workspace may take to end when nothing waits for it.
 const SERVERS_END_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// A chat of folders that its front-end does not have: it works with the settings, rules and servers of its own.
+pub(crate) struct WorkspaceRequest {
+    pub(crate) roots: Vec<PathBuf>,
+    /// Where the front-end works; the options of its client hold for the chat too.
+    pub(crate) entered: Arc<OpenWorkspace>,
+    pub(crate) reply: oneshot::Sender<Arc<OpenWorkspace>>,
+}
+
+/// The workspace of the chat's folders where its front-end has others and these are there. A subagent has its own already.
+pub(crate) async fn own_workspace(
+    entered: Arc<OpenWorkspace>,
+    roots: &[PathBuf],
+    is_subagent: bool,
+    wanted: &mpsc::UnboundedSender<WorkspaceRequest>,
+) -> Result<Arc<OpenWorkspace>, Failure> {
+    let is_entered = is_subagent || roots.iter().all(|root| entered.roots.contains(root));
+    if is_entered || !roots.iter().all(|root| root.is_dir()) {
+        return Ok(entered);
+    }
+    let (reply, found) = oneshot::channel();
+    let request = WorkspaceRequest { roots: roots.to_vec(), entered, reply };
+    wanted.send(request).map_err(|_| Failure::closed())?;
+    found.await.map_err(|_| Failure::closed())
+}
+
 impl Router {
+    pub(super) fn find_workspace(&mut self, request: WorkspaceRequest) {
+        let WorkspaceRequest { roots, entered, reply } = request;
+        let is_entered = |known: &&KnownWorkspace| known.open.as_ptr() == Arc::as_ptr(&entered);
+        let spec = self.workspaces.iter().find(is_entered).and_then(|known| known.spec.as_ref());
+        let options = spec.and_then(|spec| spec.options.clone());
+        let _ = reply.send(self.workspace(WorkspaceSpec { roots, options }));
+    }
+
     pub(super) fn enter(&mut self, front: FrontendId, spec: WorkspaceSpec, reply: Reply<Catalog>) {
         let workspace = self.workspace(spec);
         if let Some(frontend) = self.frontends.get_mut(&front) {

@@ -21,12 +21,14 @@ use futures_util::future::join_all;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 
+use super::ending::Ending;
 use super::lease::{LeaseState, next_change, taken};
 use super::remote::remote_event;
 use super::{LoadedSession, Session, SessionParts, load};
 use crate::attached_frontend::AttachedFrontend;
 use crate::hooks;
 use crate::refusal::{refuse, reject_all};
+use crate::router::workspaces::{WorkspaceRequest, own_workspace};
 use crate::slash;
 use crate::subagents::{EndedSubagent, Inherited, StartSubagent};
 use crate::turn::start;
@@ -57,6 +59,8 @@ pub(crate) struct Start {
     pub(crate) subagents: mpsc::UnboundedSender<StartSubagent>,
     /// To the router: what came while the chat was closing.
     pub(crate) returned: mpsc::UnboundedSender<Message>,
+    /// To the router: the workspace of the chat's own folders.
+    pub(crate) wanted: mpsc::UnboundedSender<WorkspaceRequest>,
     /// Set for the chat of a subagent.
     pub(crate) subagent: Option<(Inherited, oneshot::Sender<EndedSubagent>)>,
 }
@@ -112,42 +116,6 @@ async fn turn_end(turn: &mut Option<RunningTurn>) -> Result<Outcome, JoinError> 
     }
 }
 
-/// How a chat's actor ends, with the reply to the command that ended it.
-enum Ending {
-    /// What came meanwhile is for the next actor, which loads the chat again.
-    Closed(FinalReply),
-    /// The chat was deleted, or the program ends.
-    Gone(FinalReply),
-}
-
-type FinalReply = Box<dyn FnOnce() + Send>;
-
-impl Ending {
-    async fn finish(
-        self,
-        mut mailbox: mpsc::UnboundedReceiver<Message>,
-        returned: &mpsc::UnboundedSender<Message>,
-    ) {
-        let gone = Failure::user("This chat was just closed or deleted.").hint("Send it again.");
-        match self {
-            Self::Gone(reply) => {
-                reply();
-                reject_all(mailbox, &gone).await;
-            }
-            Self::Closed(reply) => {
-                reply();
-                while let Some(message) = mailbox.recv().await {
-                    if message.frontend.is_none() {
-                        refuse(message.command, gone.clone());
-                    } else if let Err(mpsc::error::SendError(message)) = returned.send(message) {
-                        refuse(message.command, gone.clone());
-                    }
-                }
-            }
-        }
-    }
-}
-
 struct RunningTurn {
     id: TurnId,
     cancel: CancellationToken,
@@ -183,7 +151,9 @@ pub(crate) struct Actor {
 
 impl Actor {
     async fn load(start: Start) -> Result<Self, Failure> {
-        let Start { id, store, workspace, own_sources, live, peers, create, subagents, subagent, .. } = start;
+        let Start {
+            id, store, workspace, own_sources, live, peers, create, subagents, wanted, subagent, ..
+        } = start;
         let (inherited, ended) = subagent.unzip();
         let LoadedSession { state, created_at, updated_at } = load(store.as_ref(), &id).await?;
         let create = match create {
@@ -195,8 +165,8 @@ impl Actor {
             }
         };
         let roots = create.as_ref().map_or(state.workspace(), |create| &create.workspace);
-        let roots = if roots.is_empty() { &workspace.roots } else { roots };
-        let roots: Arc<[PathBuf]> = roots.into();
+        let roots: Arc<[PathBuf]> = if roots.is_empty() { &workspace.roots } else { roots }.into();
+        let workspace = own_workspace(workspace, &roots, inherited.is_some(), &wanted).await?;
         let parts = SessionParts { id, store, workspace, own_sources, roots, state, subagents, inherited };
         let session = Arc::new(Session::new(parts));
         live.add(&session);

@@ -5,6 +5,7 @@
 
 pub(crate) mod actor;
 
+mod ending;
 mod flags;
 pub(crate) mod fork;
 pub(crate) mod lease;
@@ -19,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::event::{EventBody, Fact};
+use domain::ids::SUBAGENT_PREFIX;
 use domain::item::{Item, ItemKind};
 use domain::model::WrittenPlace;
 use domain::taint::Taint;
@@ -37,9 +39,6 @@ use crate::workspace::OpenWorkspace;
 use log::{Audience, Journal, PendingCommit, SessionLog, StateGuard};
 use state::State;
 use steering::Steering;
-
-/// How the ids of chats begin that an agent of another chat works in.
-pub(crate) const SUBAGENT_PREFIX: &str = "subagent-";
 
 /// Whether an agent of another chat works in this chat. Its id says so.
 pub fn is_subagent(id: &SessionId) -> bool {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::command::{Completed, Completion, SessionSettings};
+use domain::command::{Completion, SessionSettings};
 use domain::event::Fact;
 
 use super::Session;
@@ -56,10 +56,10 @@ async fn ask_model(session: &Session, model: String, text: &str) -> Option<Strin
         deadline: MODEL_TIMEOUT,
         gate: spending::gate(session),
     };
-    let completed = completion::run(session.workspace.models.as_ref(), completion, None).await.ok()?;
-    let Completed { text, model, tokens, cost } = completed;
-    spending::record_side_call(session, "title", &model, tokens, cost);
-    Some(shorten(&text)).filter(|title| !title.is_empty())
+    let mut used = completion::Used::default();
+    let completed = completion::run(session.workspace.models.as_ref(), completion, None, &mut used).await;
+    used.record(session, "title", completed.is_ok());
+    Some(shorten(&completed.ok()?.text)).filter(|title| !title.is_empty())
 }
 
 /// Gives a title to a chat that has none.

@@ -8,7 +8,8 @@ use domain::command::TurnLimits;
 use domain::item::Part;
 use domain::model::{Prompt, PromptEntry};
 
-use crate::completion::{Collected, collect};
+use crate::completion::{Used, collect};
+use crate::paid_call;
 use crate::session::Session;
 use crate::spending;
 use crate::turn::{prompt, start};
@@ -42,13 +43,12 @@ pub(super) async fn answer(
         ..Prompt::default()
     };
     let info = model.info();
-    let reservation = spending::reserve(&spending::gate(session), &info, &prompt).await?;
-    let collected = tokio::time::timeout(TIMEOUT, collect(model.stream(prompt), None)).await;
-    let Collected { answer, tokens, end } = collected.map_err(|_| {
-        Failure::provider(format!("The model gave no whole answer within {} s.", TIMEOUT.as_secs()))
-    })?;
-    let cost = info.price.map(|price| price.of(&tokens));
-    reservation.settle(cost);
-    spending::record_side_call(session, PURPOSE, &info.id, tokens, cost);
-    end.map(|()| answer.text)
+    let call = paid_call::reserve(&spending::gate(session), &info, &prompt).await?;
+    let mut used = Used::of(&info);
+    let answer = collect(call.stream(model.stream(prompt)), None, &mut used);
+    let answer = tokio::time::timeout(TIMEOUT, answer).await;
+    used.record(session, PURPOSE, matches!(answer, Ok(Ok(_))));
+    let late =
+        |_| Failure::provider(format!("The model gave no whole answer within {} s.", TIMEOUT.as_secs()));
+    Ok(answer.map_err(late)??.text)
 }

@@ -119,7 +119,7 @@ const IMPORT: &str = "Run `dragoman import` in a terminal: it shows what it woul
 const DEBUG_CHAT: &str = "Run `dragoman chats show ID --json` in a terminal for the whole chat, `dragoman replay ID` to run it again \
     without a model; `/chats` names the ids.";
 const REMOTE: &str =
-    "ECA's web server is not part of Dragoman. `dragoman chat` opens the same chats in any terminal.";
+    "ECA's web server is not part of Dragoman. `dragoman serve` shows the same chats in your browser.";
 
 /// A command found in a prompt.
 pub(crate) struct ParsedCommand {

@@ -11,6 +11,7 @@ use std::sync::{Arc, LazyLock};
 
 use domain::command::{Accepted, AcceptedStatus, Command, SessionSettings, TurnLimits, UserPrompt, reply};
 use domain::event::Outcome;
+use domain::ids::SUBAGENT_PREFIX;
 use domain::item::{ItemKind, Part};
 use domain::tool::{Invocation, Review, Scope, Tool, ToolEffect, ToolResult, ToolSpec};
 use domain::tool_call::{Details, Origin};
@@ -20,9 +21,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::attached_frontend::AttachedFrontend;
 use crate::behavior;
+use crate::session::Session;
 use crate::session::actor::Message;
 use crate::session::state::State;
-use crate::session::{SUBAGENT_PREFIX, Session};
 use crate::skills::KnownSkills;
 use crate::turn::Turn;
 use crate::workspace::{Workspace, Worktree};

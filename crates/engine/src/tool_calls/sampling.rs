@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use domain::command::TurnLimits;
 use domain::model::{BlockKind, ModelEvent, Prompt, PromptEntry, StopReason, Tokens};
-use domain::spending::{Gate, Reservation};
+use domain::spending::Gate;
 use domain::tool::{Sample, Sampled};
 use domain::{CancellationToken, Failure, FailureKind, Model, Part};
 use futures_util::StreamExt;
 
+use crate::paid_call;
 use crate::session::Session;
 use crate::spending;
 use crate::turn::Turn;
@@ -42,18 +43,17 @@ impl Sampler {
             let text = format!("The model gave no whole answer within {} s.", DEADLINE.as_secs());
             Failure::new(FailureKind::Provider, text)
         };
-        let (mut tokens, mut reservation) = (None, Reservation::default());
+        let mut tokens = None;
         let gate = spending::gate(session);
         let answered = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(Failure::user("The turn was stopped.")),
-            answered = self.answer(sample, &gate, &mut reservation, &mut tokens) => answered,
+            answered = self.answer(sample, &gate, &mut tokens) => answered,
             () = tokio::time::sleep(DEADLINE) => Err(late()),
         };
         let info = self.model.info();
         if let Some(tokens) = tokens {
             let cost = info.price.map(|price| price.of(&tokens));
-            reservation.settle(cost);
             spending::record_call_for_tool(session, &info.id, tokens, cost);
         }
         let (text, is_cut) = answered?;
@@ -64,7 +64,6 @@ impl Sampler {
         &self,
         sample: Sample,
         gate: &Gate,
-        reservation: &mut Reservation,
         tokens: &mut Option<Tokens>,
     ) -> Result<(String, bool), Failure> {
         let Sample { system, messages, max_tokens } = sample;
@@ -75,8 +74,8 @@ impl Sampler {
         let system = if system.is_empty() { Vec::new() } else { vec![system.into()] };
         let prompt =
             Prompt { system, entries: entries.collect(), max_output: max_tokens, ..Prompt::default() };
-        *reservation = spending::reserve(gate, &self.model.info(), &prompt).await?;
-        let mut stream = self.model.stream(prompt);
+        let call = paid_call::reserve(gate, &self.model.info(), &prompt).await?;
+        let mut stream = call.stream(self.model.stream(prompt));
         let (mut text, mut texts, mut is_cut) = (String::new(), Vec::new(), false);
         while let Some(event) = stream.next().await {
             match event? {

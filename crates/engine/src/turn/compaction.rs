@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use domain::Failure;
-use domain::command::{Completed, Completion};
+use domain::command::Completion;
 use domain::event::Fact;
 use domain::item::{Item, ItemKind, Part};
 use domain::model::{ModelInfo, PromptEntry, Tokens};
@@ -65,13 +65,13 @@ pub(crate) async fn run(turn: &Turn, wish: Option<&str>, trigger: &str) -> Resul
         gate: spending::gate(&turn.session),
     };
     let models = turn.session.workspace.models.clone();
+    let mut used = completion::Used::default();
     let completed = tokio::select! {
-        completed = completion::run(models.as_ref(), completion, None) => completed?,
-        () = turn.cancel.cancelled() => return Err(Failure::user("Stopped.")),
+        completed = completion::run(models.as_ref(), completion, None, &mut used) => completed,
+        () = turn.cancel.cancelled() => Err(Failure::user("Stopped.")),
     };
-    let Completed { text, model, tokens, cost } = completed;
-    spending::record_side_call(&turn.session, "compact", &model, tokens, cost);
-    finish(turn, text, trigger).await
+    used.record(&turn.session, "compact", completed.is_ok());
+    finish(turn, completed?.text, trigger).await
 }
 
 /// The same with a summary that the model wrote by itself.

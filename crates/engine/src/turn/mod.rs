@@ -19,13 +19,13 @@ use domain::command::TurnLimits;
 use domain::event::{Fact, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::model::{Model, ModelInfo, Prompt, StopReason, WrittenHistory};
-use domain::spending::Reservation;
 use domain::tool::Tool;
 use domain::{CancellationToken, Failure, TurnId};
 
 use crate::attached_frontend::AttachedFrontend;
 use crate::behavior;
 use crate::hooks::{self, TurnHooks};
+use crate::paid_call::{self, PaidCall};
 use crate::recall::Recall;
 use crate::session::Session;
 use crate::skills::{KnownSkills, LoadSkill};
@@ -126,12 +126,12 @@ impl Turn {
         if images::are_refused(&self.session, &info.id).await {
             images::remove(&mut prompt);
         }
-        let reservation = match self.reserve(&info, &prompt).await {
-            Ok(reservation) => reservation,
+        let call = match self.reserve(&info, &prompt).await {
+            Ok(call) => call,
             Err(outcome) => return Next::End(outcome),
         };
         spending::note_call(&self.session, &info.id, &prompt);
-        let stream = self.model.stream(prompt);
+        let stream = call.stream(self.model.stream(prompt));
         let position = StepPosition { turn: self.id, step };
         let answered = answer::receive(&self.session, position, &tools, stream, &self.cancel).await;
         let Answer { calls, is_empty, tokens, images_refused, end } = answered;
@@ -139,9 +139,7 @@ impl Turn {
             images::remember_refusal(&self.session, position, &info.id).await;
         }
         if let Some(tokens) = tokens {
-            spending::record_answer(&self.session, &info, tokens, reservation);
-        } else {
-            drop(reservation);
+            spending::record_answer(&self.session, &info, tokens);
         }
         match outcome_of(end) {
             Some(Outcome::Failed { failure }) if is_empty && self.fail_over(&failure) => Next::Retry,
@@ -159,11 +157,11 @@ impl Turn {
     }
 
     /// The right to one call. It may have to wait for other calls of the account that pays.
-    async fn reserve(&self, info: &ModelInfo, prompt: &Prompt) -> Result<Reservation, Outcome> {
+    async fn reserve(&self, info: &ModelInfo, prompt: &Prompt) -> Result<PaidCall, Outcome> {
         let gate = spending::gate(&self.session);
         tokio::select! {
             biased;
-            reserved = spending::reserve(&gate, info, prompt) => {
+            reserved = paid_call::reserve(&gate, info, prompt) => {
                 reserved.map_err(|failure| Outcome::Failed { failure })
             }
             () = self.cancel.cancelled() => Err(Outcome::Stopped),

@@ -59,8 +59,8 @@ pub(crate) async fn begin(
     let _ = reply.send(Ok(accepted));
     let is_first = !actor.session.state().has_user_message();
     let cancel = CancellationToken::new();
-    actor.session.add_taint(&taint::of_contexts(&contexts, actor.session.workspace.is_trusted));
-    let expanding = (!contexts.is_empty()).then(|| expand(actor, id, frontend.as_ref(), contexts, &cancel));
+    let expanding = (!contexts.is_empty())
+        .then(|| expand(actor, id, frontend.as_ref(), contexts, limits.listed_resources, &cancel));
     let message = recorded
         .unwrap_or_else(|| [undo_note(&actor.session), parts, vec![Part::text(text.clone())]].concat());
     let launch = Launch { id, model, frontend, cancel, limits };
@@ -237,9 +237,11 @@ fn expand(
     turn: TurnId,
     frontend: Option<&AttachedFrontend>,
     contexts: Vec<Context>,
+    is_listed_only: bool,
     cancel: &CancellationToken,
 ) -> impl Future<Output = Vec<Part>> + Send + use<> {
     let session = actor.session.clone();
+    session.add_taint(&taint::of_contexts(&contexts, session.workspace.is_trusted));
     let scope = Scope {
         session: session.id.clone(),
         roots: session.roots.clone(),
@@ -253,7 +255,7 @@ fn expand(
         let mut parts = Vec::new();
         for attached in &contexts {
             let expanded = match attached {
-                Context::McpResource(resource) => read_resource(&session, resource).await,
+                Context::McpResource(resource) => read_resource(&session, resource, is_listed_only).await,
                 Context::File { .. }
                 | Context::Directory { .. }
                 | Context::Web { .. }
@@ -279,7 +281,11 @@ fn expand(
     }
 }
 
-async fn read_resource(session: &Session, resource: &Resource) -> Result<Vec<Part>, Failure> {
+async fn read_resource(
+    session: &Session,
+    resource: &Resource,
+    is_listed_only: bool,
+) -> Result<Vec<Part>, Failure> {
     let Resource { server, uri, .. } = resource;
     let named = server_paths::paths_of(&Value::String(uri.clone()), &session.roots);
     if approval::is_forbidden(session, &named) {
@@ -287,6 +293,13 @@ async fn read_resource(session: &Session, resource: &Resource) -> Result<Vec<Par
     }
     for source in session.sources() {
         if source.servers().iter().any(|known| known.name == *server) {
+            if is_listed_only {
+                source.first_lists().await;
+                let is_same = |listed: &Resource| (&listed.server, &listed.uri) == (server, uri);
+                if !source.resources().iter().any(is_same) {
+                    return Err(Failure::user(format!("The server {server} does not list {uri}.")));
+                }
+            }
             let open = Part::text(format!("<resource server=\"{server}\" uri=\"{uri}\">"));
             let parts = source.resource(server, uri).await?;
             return Ok([vec![open], parts, vec![Part::text("</resource>")]].concat());

@@ -12,7 +12,8 @@ use domain::event::CatalogKind;
 use domain::files::Files;
 use domain::link::Engine;
 use domain::tool::{
-    Invocation, Review, Scope, Tool, ToolContext, ToolEffect, ToolResult, ToolServer, ToolSource, ToolSpec,
+    Invocation, Resource, Review, Scope, ServerStatus, Tool, ToolContext, ToolEffect, ToolResult, ToolServer,
+    ToolSource, ToolSpec,
 };
 use domain::tool_call::{Details, FileChange, Location, Origin};
 use domain::{AskKind, BoxFuture, CancellationToken, Failure, Part, SessionId};
@@ -206,6 +207,11 @@ impl TestWorkspaces {
         inputs.iter().filter(|input| input["hook_type"] == event).cloned().collect()
     }
 
+    /// The folders of each workspace that was resolved, in order.
+    pub(crate) fn resolved(&self) -> Vec<Vec<PathBuf>> {
+        self.sources.lock().unwrap().iter().map(|(roots, _)| roots.clone()).collect()
+    }
+
     /// Whether the servers of each workspace that was resolved have ended, in order.
     pub(crate) fn ended(&self) -> Vec<bool> {
         let sources = self.sources.lock().unwrap();
@@ -241,6 +247,11 @@ impl WorkspaceSource for TestWorkspaces {
     }
 }
 
+pub(crate) fn docs_resource(uri: &str) -> Resource {
+    let (server, uri) = ("docs".to_owned(), uri.to_owned());
+    Resource { server, uri, name: String::new(), description: String::new(), mime: String::new() }
+}
+
 pub(crate) struct TestTools {
     tools: Vec<Arc<dyn Tool>>,
     ended: AtomicBool,
@@ -254,8 +265,26 @@ impl TestTools {
 }
 
 impl ToolSource for TestTools {
+    /// One without tools; it gives whatever resource is asked for.
     fn servers(&self) -> Vec<ToolServer> {
-        Vec::new()
+        vec![ToolServer {
+            name: "docs".to_owned(),
+            origin: Origin::Mcp,
+            status: ServerStatus::Running,
+            command: String::new(),
+            args: Vec::new(),
+            url: None,
+            error: None,
+            tools: Vec::new(),
+        }]
+    }
+
+    fn resources(&self) -> Vec<Resource> {
+        vec![docs_resource("note://listed")]
+    }
+
+    fn resource<'a>(&'a self, _server: &'a str, uri: &'a str) -> BoxFuture<'a, Result<Vec<Part>, Failure>> {
+        Box::pin(async move { Ok(vec![Part::text(format!("the text of {uri}"))]) })
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {

@@ -1,12 +1,15 @@
 //! What ends a turn before the model is done: money, steps, repetition, models that fail.
 
-use domain::command::{TurnLimits, UserPrompt};
+use std::time::Duration;
+
+use domain::command::{Command, Completion, Context, TurnLimits, UserPrompt};
 use domain::model::Tokens;
-use domain::{Fact, Failure, FailureKind, Outcome};
+use domain::{Fact, Failure, FailureKind, Outcome, Store};
 use serde_json::{Value, json};
 use testkit::ScriptedAnswer;
+use testkit::scripted_model::ModelStep;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, docs_resource};
 
 /// A call that costs a dollar.
 fn dollar() -> Tokens {
@@ -142,4 +145,58 @@ async fn steps_are_counted_and_repetition_ends_a_turn() {
     assert_eq!(bench.models.prompts().len(), 3 + 4, "the same call four times");
     assert!(bench.last_sent().iter().any(|text| text.contains("same result three times")));
     bench.check_state(&client.session).await;
+}
+
+/// A completion that fails, is late or is given up: what its provider reported is in the day's sum.
+#[tokio::test(start_paused = true)]
+async fn a_completion_without_a_good_end_is_in_the_sum_of_the_day() {
+    let bench = Bench::new();
+    let client = bench.client().await;
+    let completion = || Completion {
+        purpose: "completion".into(),
+        system: String::new(),
+        messages: vec!["a".into()],
+        output_schema: None,
+        model: None,
+        no_local: false,
+        gate: Default::default(),
+        deadline: Duration::from_secs(9),
+    };
+    let complete =
+        || client.call(|_, reply| Command::Complete { completion: completion(), deltas: None, reply });
+    let begun = || ScriptedAnswer::text("some").and_usage(dollar());
+    bench.answers([
+        begun().then(ModelStep::Fail(Failure::provider("cut"))),
+        begun().then(ModelStep::Hang),
+        begun().then(ModelStep::Hang),
+    ]);
+    complete().await.unwrap_err();
+    complete().await.unwrap_err();
+    tokio::time::timeout(Duration::from_secs(5), complete()).await.unwrap_err();
+    let (kind, key) = engine::record_of_today();
+    while bench.store.add(kind, &key, 0.0).await.unwrap() < 3.0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// A server that knows resources by templates gives any of them to the user, and to a client of a server only those it lists.
+#[tokio::test(start_paused = true)]
+async fn a_prompt_may_be_limited_to_resources_that_are_listed() {
+    for (listed_resources, uri, is_read) in [
+        (false, "note://listed", true),
+        (false, "file:///etc/passwd", true),
+        (true, "note://listed", true),
+        (true, "file:///etc/passwd", false),
+        (true, "note://listed/../other", false),
+    ] {
+        let bench = Bench::new();
+        let mut client = bench.client().await;
+        bench.models.answer(ScriptedAnswer::text("read"));
+        let limits = TurnLimits { listed_resources, ..TurnLimits::default() };
+        let contexts = vec![Context::McpResource(docs_resource(uri))];
+        client.run_with(UserPrompt { text: "look".into(), contexts, limits, ..UserPrompt::default() }).await;
+        let sent = bench.last_sent().join("\n");
+        assert_eq!(sent.contains(&format!("the text of {uri}")), is_read, "{sent}");
+        assert_eq!(sent.contains("does not list"), !is_read, "{sent}");
+    }
 }

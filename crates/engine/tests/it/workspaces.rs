@@ -86,6 +86,36 @@ async fn a_chat_and_its_forks_keep_their_folder() {
     }
 }
 
+/// A front-end loads, prompts or forks a chat of a folder that it has not entered: the settings, rules and servers of the chat's own
+/// folder count, not those of the front-end's.
+#[tokio::test(start_paused = true)]
+async fn a_chat_works_with_the_settings_of_its_own_folder() {
+    let bench = Bench::new();
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let roots = folders.each_ref().map(|folder| vec![folder.path().to_owned()]);
+    let first = bench.attach(person()).await;
+    let chat = open_in(&first, folders[1].path(), Vec::new()).await.unwrap();
+    close(&first, &chat).await;
+    first.send(Command::Detach).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(bench.workspaces.ended(), [true]);
+    let client = bench.attach(person()).await;
+    let workspace = WorkspaceSpec { roots: roots[0].clone(), options: None };
+    client.call(|_, reply| Command::Enter { workspace, reply }).await.unwrap();
+    let (session, servers) = (chat.id.clone(), Vec::new());
+    let loaded = client.call(|_, reply| Command::Load { session, servers, reply }).await.unwrap();
+    assert_eq!(loaded.workspace, roots[1]);
+    assert_eq!(bench.workspaces.resolved(), [roots[1].clone(), roots[0].clone(), roots[1].clone()]);
+    let session = chat.id.clone();
+    let forked =
+        client.call(|_, reply| Command::Fork { session, until: None, id: None, reply }).await.unwrap();
+    assert_eq!(forked.workspace, roots[1]);
+    assert_eq!(bench.workspaces.resolved().len(), 3, "the fork shares the workspace of its folder");
+    close(&client, &chat).await;
+    close(&client, &forked).await;
+    assert_eq!(bench.workspaces.ended(), [true, false, true], "the front-end is where it was");
+}
+
 #[tokio::test(start_paused = true)]
 async fn servers_of_a_chat_end_with_it() {
     let bench = Bench::new();

@@ -416,6 +416,65 @@ async fn grants_and_abilities_of_a_client_do_not_count() {
     }
 }
 
+/// Ids and names that a client chooses are in lists of everybody and in the log: long ones and those of agents are refused.
+#[tokio::test]
+async fn ids_and_names_of_a_client_are_short() {
+    let mut world = World::new(Policy::default()).await;
+    let link = world.link(Role::Admin).await;
+    let commands = &link.commands;
+    let open = |id: Option<&str>, settings: SessionSettings| {
+        let id = id.map(SessionId::new);
+        commands.call(|reply| Command::Open { id, workspace: None, settings, servers: Vec::new(), reply })
+    };
+    let long = "x".repeat(5_000_000);
+    for id in [long.as_str(), "", "a\nb", "a\u{1b}[2J", "a\0", "subagent-ours-1"] {
+        open(Some(id), SessionSettings::default()).await.unwrap_err();
+        let fork = |reply| Command::Fork {
+            session: SessionId::new("ours"),
+            until: None,
+            id: Some(SessionId::new(id)),
+            reply,
+        };
+        refused!(commands, fork);
+    }
+    let text = || Some(long.clone());
+    for settings in [
+        SessionSettings { title: text(), ..SessionSettings::default() },
+        SessionSettings { model: text(), ..SessionSettings::default() },
+        SessionSettings { behavior: text(), ..SessionSettings::default() },
+        SessionSettings { variant: text(), ..SessionSettings::default() },
+    ] {
+        let session = || SessionId::new("ours");
+        open(None, settings.clone()).await.unwrap_err();
+        let change = settings.clone();
+        refused!(commands, |reply| Command::Configure { session: Some(session()), change, reply });
+        let prompt = UserPrompt { text: "x".into(), change: settings, ..UserPrompt::default() };
+        refused!(commands, |reply| Command::Prompt { session: session(), prompt, reply });
+    }
+    assert_eq!(world.changes().await, []);
+    let log = world.guard.audit().read(0, 500).await.unwrap();
+    assert!(log.iter().all(|entry| entry.body.to_string().len() < 2_000));
+    open(Some("chat-1"), SessionSettings { title: Some("t".into()), ..SessionSettings::default() })
+        .await
+        .unwrap();
+}
+
+/// What a client attaches is limited by the guard: resources of MCP servers to those that are listed.
+#[tokio::test]
+async fn resources_that_are_attached_must_be_listed() {
+    let mut world = World::new(Policy::default()).await;
+    let link = world.link(Role::Drive).await;
+    let prompt = UserPrompt { text: "x".into(), ..UserPrompt::default() };
+    let session = SessionId::new("ours");
+    link.commands.call(|reply| Command::Prompt { session, prompt, reply }).await.unwrap();
+    loop {
+        if let Seen::Prompt { prompt, .. } = world.engine.next().await {
+            assert!(prompt.limits.listed_resources);
+            break;
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_driver_prompts_pays_and_is_stopped_by_his_budget() {
     let mut world = World::new(Policy { team_budget: Some(10.0), ..Policy::default() }).await;

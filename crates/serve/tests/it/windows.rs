@@ -67,6 +67,18 @@ fn entries(snapshot: &Value) -> Vec<(String, Value)> {
     entries.iter().map(|entry| (entry["event"].as_str().unwrap().to_owned(), entry["data"].clone())).collect()
 }
 
+/// A reader that does not know the events finds the words of a chat beside them.
+#[tokio::test]
+async fn a_chat_has_its_words_as_text() {
+    let started = Fact::TurnStarted { turn: TurnId(1), model: "a/plain".into() };
+    let served = Served::start(vec![started, user(1, "Hello")]).await;
+    let (status, chat) = served.get("/chats/c").await;
+    assert_eq!(status, 200);
+    let entries = chat["entries"].as_array().unwrap();
+    let found: Vec<_> = entries.iter().map(|it| (it["event"].as_str(), it["text"].as_str())).collect();
+    assert_eq!(found, [(Some("turn"), None), (Some("item"), Some("Hello"))]);
+}
+
 /// A stream begins in the middle of an answer and ends with what a later reader finds.
 #[tokio::test]
 async fn live_and_stored_are_the_same() {
