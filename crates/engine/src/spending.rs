@@ -360,6 +360,13 @@ pub(crate) fn check_price(limits: &TurnLimits, model: &ModelInfo) -> Result<(), 
     if limits.max_cost.is_none() || model.price.is_some() {
         return Ok(());
     }
+    if !limits.gate.is_default() {
+        return Err(Failure::user(format!(
+            "{} has no known price, so it cannot be used with a budget.",
+            model.id
+        ))
+        .hint("Choose another model."));
+    }
     let failure = Failure::user(format!("--max-cost cannot hold, because {} has no price.", model.id));
     Err(failure.hint(format!("{}, or leave --max-cost (maxCost of an agent) out.", price_hint(model))))
 }

@@ -1,10 +1,12 @@
 //! What ends a turn before the model is done: money, steps, repetition, models that fail.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::command::{Command, Completion, Context, TurnLimits, UserPrompt};
 use domain::model::Tokens;
-use domain::{Fact, Failure, FailureKind, Outcome, Store};
+use domain::spending::{Gate, Payer, Reservation};
+use domain::{BoxFuture, Fact, Failure, FailureKind, Outcome, Store};
 use serde_json::{Value, json};
 use testkit::ScriptedAnswer;
 use testkit::scripted_model::ModelStep;
@@ -48,6 +50,14 @@ async fn a_budget_stops_before_the_next_call() {
     }
 }
 
+struct Nobody;
+
+impl Payer for Nobody {
+    fn reserve(&self, _most: Option<f64>) -> BoxFuture<'_, Result<Reservation, Failure>> {
+        Box::pin(async { Ok(Reservation::default()) })
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_cap_needs_a_price() {
     let bench = Bench::with_config(json!({"budget": {"chat": 1}}));
@@ -56,6 +66,11 @@ async fn a_cap_needs_a_price() {
     let limits = TurnLimits { max_cost: Some(1.0), ..TurnLimits::default() };
     let capped = UserPrompt { text: "spend".into(), limits, ..UserPrompt::default() };
     assert!(client.prompt_with(capped).await.unwrap_err().message.contains("no price"));
+    let limits =
+        TurnLimits { max_cost: Some(1.0), gate: Gate::new(Arc::new(Nobody)), ..TurnLimits::default() };
+    let of_account = UserPrompt { text: "spend".into(), limits, ..UserPrompt::default() };
+    let refused = client.prompt_with(of_account).await.unwrap_err();
+    assert!(refused.message.contains("with a budget"), "a client of a server has no such flag: {refused}");
     client.run("spend").await;
     let warned =
         |fact: &Fact| matches!(fact, Fact::Notice { notice } if notice.text.contains("does not count"));
