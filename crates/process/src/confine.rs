@@ -186,14 +186,19 @@ fn listener(socket: OwnedFd) -> io::Result<TcpListener> {
     TcpListener::from_std(listener)
 }
 
+#[cfg(target_os = "linux")]
+const CLOSED_IN_CHILDREN: RecvFlags = RecvFlags::CMSG_CLOEXEC;
+/// Elsewhere there is no such flag, and no helper that sends sockets.
+#[cfg(not(target_os = "linux"))]
+const CLOSED_IN_CHILDREN: RecvFlags = RecvFlags::empty();
+
 /// The sockets of one message; `None` at the end.
 #[allow(clippy::wildcard_enum_match_arm, reason = "the enum belongs to another crate and may grow")]
 fn receive(channel: impl AsFd) -> io::Result<Option<Vec<OwnedFd>>> {
     let mut byte = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let received =
-        recvmsg(channel, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let received = recvmsg(channel, &mut [IoSliceMut::new(&mut byte)], &mut control, CLOSED_IN_CHILDREN)?;
     if received.bytes == 0 {
         return Ok(None);
     }
