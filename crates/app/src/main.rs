@@ -7,6 +7,7 @@ mod approve;
 mod attaching;
 mod aws;
 mod aws_profile;
+mod built_in_tools;
 mod cli;
 mod cli_hints;
 mod clipboard;

@@ -11,7 +11,6 @@ use std::time::Duration;
 use config::{CredentialFile, Environment, Inputs};
 use domain::command::{ServerSpec, WorkspaceSpec};
 use domain::event::{CatalogKind, Level, Notice};
-use domain::host::LanguageServices;
 use domain::link::Engine;
 use domain::model::Models;
 use domain::tool::{ToolSource, ToolSpec};
@@ -22,8 +21,8 @@ use serde_json::{Map, Value};
 
 use crate::accounts::WorkspaceAccounts;
 use crate::attaching;
+use crate::built_in_tools;
 use crate::hooks::WorkspaceHooks;
-use crate::language_servers;
 use crate::logging;
 use crate::models::{self, AllModels};
 use crate::project_rules::AddedRules;
@@ -40,7 +39,7 @@ use crate::worktrees::WorkspaceWorktrees;
 /// Discovery starts after this delay, so that it does not slow the first answer.
 const DISCOVERY_DELAY: Duration = Duration::from_millis(150);
 /// What the first prompt needs is prepared this long after the start: the answer to `initialize` has left by then.
-const PREPARE_DELAY: Duration = Duration::from_millis(10);
+pub(crate) const PREPARE_DELAY: Duration = Duration::from_millis(10);
 
 pub(crate) struct Workspaces {
     environment: Arc<Environment>,
@@ -144,12 +143,6 @@ impl Workspaces {
     }
 }
 
-/// Looks for language servers while the user has not prompted yet: each folder of `PATH` may have some twenty programs.
-async fn look_for_servers(services: Arc<dyn LanguageServices>) {
-    tokio::time::sleep(PREPARE_DELAY).await;
-    let _ = tokio::task::spawn_blocking(move || services.are_useful()).await;
-}
-
 /// Opens the store while the user has not prompted yet. The first use reports what goes wrong.
 async fn prepare(store: Arc<dyn Store>) {
     tokio::time::sleep(PREPARE_DELAY).await;
@@ -177,7 +170,8 @@ impl WorkspaceSource for Workspaces {
         let mut notices = Vec::new();
         let sandbox = sandboxing::workspace_sandbox(&self.environment, &resolved, &roots, &mut notices);
         let observer = self.jobs_observer();
-        let built_in = built_in_tools(&self.environment, &resolved, sandbox.as_ref(), observer, &roots);
+        let built_in =
+            built_in_tools::of_workspace(&self.environment, &resolved, sandbox.as_ref(), observer, &roots);
         let files = built_in.files();
         let specs: Vec<ToolSpec> = built_in.tools().iter().map(|tool| tool.spec().clone()).collect();
         notices.extend(settings_review::notices(&resolved, &specs));
@@ -313,70 +307,6 @@ pub(crate) fn undo_store(environment: &Environment, settings: config::UndoSettin
     let limits =
         undo::Limits { file: file_megabytes << 20, total: total_megabytes << 20, ..undo::Limits::default() };
     undo::UndoStore::new(environment.data_dir().join("undo"), limits)
-}
-
-pub(crate) fn built_in_tools(
-    environment: &Environment,
-    resolved: &config::Resolved,
-    sandbox: Option<&WorkspaceSandbox>,
-    jobs_observer: tools::jobs::JobsObserver,
-    roots: &[PathBuf],
-) -> Arc<tools::BuiltInTools> {
-    let language_services = language_servers::of_workspace(environment, resolved, roots, sandbox.is_some());
-    if let Some(services) = language_services.0.clone() {
-        tokio::spawn(look_for_servers(services));
-    }
-    let sandbox = sandbox.cloned().map(WorkspaceSandbox::into_tools);
-    let options =
-        tools::Options { sandbox, jobs_observer, language_services, ..tool_options(environment, resolved) };
-    Arc::new(tools::BuiltInTools::new(options))
-}
-
-/// The options of the built-in tools.
-pub(crate) fn tool_options(environment: &Environment, resolved: &config::Resolved) -> tools::Options {
-    let settings = &resolved.settings.tools;
-    let shell = settings
-        .shell
-        .program
-        .clone()
-        .map(|program| std::iter::once(program).chain(settings.shell.args.iter().cloned()).collect());
-    let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
-    tools::Options {
-        home: Some(environment.home().to_owned()),
-        shell,
-        withheld_environment: resolved.secret_variables.clone(),
-        private_hosts: settings.fetch_allowed_hosts.clone(),
-        custom_tools: settings.custom.iter().map(custom_tool).collect(),
-        web_search: resolved.settings.web_search.as_ref().map(search_backend),
-        limits: tools::Limits {
-            read_lines: number(settings.read_file_max_lines),
-            output_bytes: number(settings.output_max_bytes),
-            host_time: settings.editor_timeout,
-            language_server_time: resolved.settings.language_server_timeout,
-            ..tools::Limits::default()
-        },
-        ..tools::Options::default()
-    }
-}
-
-fn custom_tool(tool: &config::CustomTool) -> tools::tool::custom::CustomTool {
-    let config::CustomTool { name, description, command, input_schema } = tool.clone();
-    tools::tool::custom::CustomTool { name, description, command, input_schema }
-}
-
-fn search_backend(settings: &config::WebSearchSettings) -> tools::web::search::SearchBackend {
-    let (url, headers) = match settings {
-        config::WebSearchSettings::Service { url, headers } => (url.clone(), headers.clone()),
-        config::WebSearchSettings::Model(model) => {
-            return tools::web::search::SearchBackend::Model(model.clone());
-        }
-    };
-    let lookup = move || -> BoxFuture<'static, Result<Vec<(String, String)>, Failure>> {
-        let headers = headers.clone();
-        Box::pin(async move { servers::resolve_secrets(&headers).await })
-    };
-    let service = tools::web::search::SearchService { url, headers: Arc::new(lookup) };
-    tools::web::search::SearchBackend::Service(service)
 }
 
 /// No child inherits a variable that holds a key, whatever its name is.

@@ -14,7 +14,7 @@ use process::{OutputLimit, Spawn};
 
 use crate::hooks::WorkspaceHooks;
 use crate::models::AllModels;
-use crate::{sandboxing, workspaces};
+use crate::{built_in_tools, sandboxing};
 
 /// A checkout of a large repository takes its time.
 const GIT_TIMEOUT: Duration = Duration::from_secs(300);
@@ -117,7 +117,7 @@ impl WorkspaceWorktrees {
         let mut notices = Vec::new();
         let (environment, resolved) = (&self.environment, &self.resolved);
         let sandbox = sandboxing::workspace_sandbox(environment, resolved, &roots, &mut notices);
-        let built_in = workspaces::built_in_tools(
+        let built_in = built_in_tools::of_workspace(
             environment,
             resolved,
             sandbox.as_ref(),

@@ -127,7 +127,7 @@ fn explain(calls: &[(String, Value)], plan: bool, tainted: bool) -> Result<Vec<E
         config::resolve(&environment, &Inputs { workspace_roots: roots.clone(), ..Inputs::default() });
     let sandbox = sandboxing::workspace_sandbox(&environment, &resolved, &roots, &mut Vec::new());
     let sandbox = sandbox.map(WorkspaceSandbox::into_tools);
-    let options = tools::Options { sandbox, ..crate::workspaces::tool_options(&environment, &resolved) };
+    let options = tools::Options { sandbox, ..crate::built_in_tools::options(&environment, &resolved) };
     let tools = domain::tool::ToolSource::tools(tools::builtin(options).as_ref());
     let rules = approval::rules_for(&resolved.settings, if plan { "plan" } else { "agent" });
     let scope = Scope {
