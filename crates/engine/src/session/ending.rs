@@ -33,7 +33,9 @@ impl Ending {
             Self::Closed(reply) => {
                 reply();
                 while let Some(message) = mailbox.recv().await {
-                    if message.frontend.is_none() {
+                    // A window of another process looks for the next holder by itself.
+                    let is_local = message.frontend.as_ref().is_some_and(|it| !it.abilities.remote);
+                    if !is_local {
                         refuse(message.command, gone.clone());
                     } else if let Err(mpsc::error::SendError(message)) = returned.send(message) {
                         refuse(message.command, gone.clone());
