@@ -190,4 +190,19 @@ mod tests {
             assert!(!shows(text), "{text}");
         }
     }
+
+    /// Tools of servers reach other machines for all that is known; built-in ones say so.
+    #[test]
+    fn tools_of_servers_are_taken_for_the_network() {
+        let exposure = |origin: Origin, effect: ToolEffect| {
+            let (name, server, description) = (String::new(), String::new(), String::new());
+            let input_schema = serde_json::Value::Null;
+            let spec = ToolSpec { name, server, origin, description, input_schema, effect };
+            exposure_of(&spec, &Review::default())
+        };
+        assert!(exposure(Origin::Native, ToolEffect::Other) == Exposure::Local);
+        assert!(exposure(Origin::Mcp, ToolEffect::Other) == Exposure::Network);
+        assert!(exposure(Origin::Native, ToolEffect::UsesNetwork) == Exposure::Network);
+        assert!(exposure(Origin::Native, ToolEffect::RunsCommands) == Exposure::Unknown);
+    }
 }

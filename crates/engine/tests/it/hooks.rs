@@ -3,7 +3,7 @@
 use domain::command::SessionSettings;
 use domain::item::ItemKind;
 use domain::tool_call::ToolState;
-use domain::{Abilities, Outcome};
+use domain::{Abilities, Command, Outcome};
 use serde_json::{Value, json};
 use testkit::ScriptedAnswer;
 
@@ -218,4 +218,20 @@ async fn a_hook_that_hangs_is_stopped_and_seen() {
     });
     assert_eq!(runs.collect::<Vec<_>>(), [("h0", None, "it did not end by itself")]);
     assert!(bench.models.prompts().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_chat_is_heard_when_it_is_deleted() {
+    let bench = Bench::with_config(config(&[("chatEnd", "{}")]));
+    let mut client = bench.client().await;
+    client.run("one").await;
+    assert!(
+        bench.workspaces.hook_inputs("chatEnd").is_empty(),
+        "a chat that can be opened again has not ended"
+    );
+    client.call(|session, reply| Command::Delete { session, reply }).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let ended = bench.workspaces.hook_inputs("chatEnd");
+    assert_eq!(ended.len(), 1);
+    assert_eq!(ended[0]["chat_id"], client.session.as_str());
 }
