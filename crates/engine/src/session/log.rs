@@ -466,4 +466,14 @@ mod tests {
         assert_eq!(log.state().last_turn(), 2);
         assert!(audience.remove(FrontendId(1)) && audience.is_empty());
     }
+
+    #[test]
+    fn somebody_else_is_there_only_where_two_are() {
+        let audience = Audience::default();
+        let (sender, _receiver) = domain::queue::queue();
+        audience.add(FrontendId(1), &sender, &Abilities::default());
+        assert!(!audience.has_others(FrontendId(1)) && audience.has_others(FrontendId(2)));
+        audience.add(FrontendId(2), &sender, &Abilities::default());
+        assert!(audience.has_others(FrontendId(1)));
+    }
 }

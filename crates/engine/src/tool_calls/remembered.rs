@@ -247,6 +247,7 @@ mod tests {
             (json!({"thing": "/etc/passwd"}), Some("s__t thing=\"/etc/passwd\" …")),
             (json!({"filePath": "a", "body": "b c"}), Some("s__t filePath=\"a\" …")),
             (json!({"url": "https://a.example/x?y=1"}), Some("s__t url=https://a.example …")),
+            (json!({"url": "https:///x"}), Some("s__t url=\"https:///x\" …")),
             (json!({"link": "https://u@a.example/x"}), Some("s__t link=\"https://u@a.example/x\" …")),
             (json!({"to": ["a@x.example", "b"], "body": "c"}), Some("s__t to=\"a@x.example\" to=\"b\" …")),
             (json!({"issue_number": 7, "page": 2}), Some("s__t issue_number=7 …")),

@@ -183,3 +183,30 @@ fn instructions_text(content: std::io::Result<Vec<u8>>) -> Option<String> {
     }
     (!content.trim().is_empty()).then_some(content)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rules that always apply come along, those for some files do not, and a long one is cut with its end.
+    #[test]
+    fn rules_of_cursor_that_always_apply_are_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(cursor_rules(folder.path()).is_none());
+        let rules = folder.path().join(".cursor/rules");
+        std::fs::create_dir_all(&rules).expect("a folder");
+        for (name, text) in [
+            ("a.mdc", "---\nalwaysApply: true\n---\nUse tabs.\n"),
+            ("b.mdc", "---\nglobs: *.rs\nalwaysApply: false\n---\nOnly for Rust.\n"),
+            ("c.md", "Speak plainly."),
+            ("d.txt", "Not a rule."),
+        ] {
+            std::fs::write(rules.join(name), text).expect("a file");
+        }
+        let (_, text) = cursor_rules(folder.path()).expect("rules");
+        assert_eq!(text.trim(), "Use tabs.\n\nSpeak plainly.");
+        std::fs::write(rules.join("a.mdc"), "x".repeat(FILE_LIMIT)).expect("a file");
+        let (_, text) = cursor_rules(folder.path()).expect("rules");
+        assert!(text.ends_with("(cut)") && !text.contains("Speak plainly."));
+    }
+}
