@@ -425,3 +425,56 @@ fn approval_progress(reason: &str, keys: &[String]) -> String {
     };
     format!("Waiting for approval. {reason}{scope}")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use domain::{Answer, Ask, Recorded, SessionId, TurnId};
+
+    use super::*;
+
+    fn event(fact: Fact) -> Event {
+        Event::fact(SessionId::new("s"), Arc::new(Recorded { number: 1, at: 0, fact }))
+    }
+
+    fn ended(kind: ItemKind) -> Event {
+        event(Fact::ItemEnded { item: Item { id: ItemId(1), turn: TurnId(1), step: 0, parent: None, kind } })
+    }
+
+    fn contents(event: &Event) -> Vec<String> {
+        let sent = PublishedProjection::default().project(ChatId::Text("c"), event);
+        let texts = sent.iter().filter_map(|sent| match sent {
+            Outbound::Content(it) => Some(serde_json::to_string(&it.content).expect("JSON")),
+            Outbound::Draft(_) | Outbound::Status(_) | Outbound::Message(_) => None,
+        });
+        texts.collect()
+    }
+
+    #[test]
+    fn system_texts_and_named_flags_are_shown() {
+        let [text] = &contents(&ended(ItemKind::SystemText { text: "told".to_owned() }))[..] else {
+            panic!()
+        };
+        assert!(text.contains("\\ntold\\n"), "{text}");
+        let [flag] = &contents(&ended(ItemKind::Flag { text: "here".to_owned() }))[..] else { panic!() };
+        assert!(flag.contains("here"), "{flag}");
+        assert!(
+            contents(&ended(ItemKind::Flag { text: String::new() })).is_empty(),
+            "a flag that was taken away"
+        );
+    }
+
+    #[test]
+    fn a_call_has_its_question_until_it_is_settled() {
+        let mut projection = PublishedProjection::default();
+        let kind = AskKind::Approval { reason: "why".to_owned(), keys: Vec::new() };
+        let ask = Ask { id: AskId(7), turn: TurnId(1), item: Some(ItemId(3)), kind };
+        projection.project(ChatId::Text("c"), &event(Fact::AskRaised { ask }));
+        assert_eq!(projection.ask_of(ItemId(3)), Some(AskId(7)));
+        assert_eq!(projection.ask_of(ItemId(4)), None);
+        let settled = Fact::AskSettled { id: AskId(7), answer: Answer::Cancelled };
+        projection.project(ChatId::Text("c"), &event(settled));
+        assert_eq!(projection.ask_of(ItemId(3)), None);
+    }
+}
