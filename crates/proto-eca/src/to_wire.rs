@@ -466,6 +466,15 @@ mod tests {
     }
 
     #[test]
+    fn a_source_is_shown_once_it_is_whole() {
+        let kind = ItemKind::Citation { title: "Title".to_owned(), url: "https://a.example".to_owned() };
+        let [source] = &contents(&ended(kind.clone()))[..] else { panic!() };
+        assert!(source.contains("https://a.example") && source.contains("Title"), "{source}");
+        let item = Item { id: ItemId(1), turn: TurnId(1), step: 0, parent: None, kind };
+        assert!(contents(&event(Fact::ItemStarted { item })).is_empty());
+    }
+
+    #[test]
     fn a_call_has_its_question_until_it_is_settled() {
         let mut projection = PublishedProjection::default();
         let kind = AskKind::Approval { reason: "why".to_owned(), keys: Vec::new() };
