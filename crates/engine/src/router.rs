@@ -21,28 +21,24 @@ use crate::attached_frontend::AttachedFrontend;
 use crate::jobs;
 use crate::queries;
 use crate::refusal::refuse;
-use crate::session::actor::{self, Message, Start};
+use crate::session::actor::{self, Message};
+use crate::session::start::{SessionDeps, Start};
 use crate::slash;
 use crate::subagents::StartSubagent;
 use crate::workspace::{OpenWorkspace, Workspace, WorkspaceSource};
 use workspaces::WorkspaceRequest;
 
 pub(crate) struct Router {
-    store: Arc<dyn Store>,
+    deps: SessionDeps,
     source: Arc<dyn WorkspaceSource>,
-    live: LiveSessions,
-    peers: Option<Arc<dyn Peers>>,
     frontends: HashMap<FrontendId, AttachedFrontend>,
     sessions: HashMap<SessionId, mpsc::UnboundedSender<Message>>,
     /// The chats of one folder share its servers and indexes.
     workspaces: Vec<KnownWorkspace>,
     released: mpsc::UnboundedSender<()>,
     releases: mpsc::UnboundedReceiver<()>,
-    subagents: mpsc::UnboundedSender<StartSubagent>,
     subagent_requests: mpsc::UnboundedReceiver<StartSubagent>,
-    returned: mpsc::UnboundedSender<Message>,
     returns: mpsc::UnboundedReceiver<Message>,
-    wanted: mpsc::UnboundedSender<WorkspaceRequest>,
     workspace_requests: mpsc::UnboundedReceiver<WorkspaceRequest>,
 }
 
@@ -64,22 +60,17 @@ impl Router {
         let (released, releases) = mpsc::unbounded_channel();
         let (subagents, subagent_requests) = mpsc::unbounded_channel();
         let (returned, returns) = mpsc::unbounded_channel();
-        let (wanted, workspace_requests) = mpsc::unbounded_channel();
+        let (workspaces, workspace_requests) = mpsc::unbounded_channel();
         Self {
-            store,
+            deps: SessionDeps { store, live, peers, subagents, returned, workspaces },
             source,
-            live,
-            peers,
             frontends: HashMap::new(),
             sessions: HashMap::new(),
             workspaces: Vec::new(),
             released,
             releases,
-            subagents,
             subagent_requests,
-            returned,
             returns,
-            wanted,
             workspace_requests,
         }
     }
@@ -125,7 +116,7 @@ impl Router {
             Command::Shutdown { reply } => self.shutdown(reply),
             Command::Cancel { session } => {
                 // Heard at once, also where the actor waits for a store that is away.
-                if let Some(live) = self.live.find(&session) {
+                if let Some(live) = self.deps.live.find(&session) {
                     live.request_stop();
                 }
                 self.send(front, &session.clone(), Command::Cancel { session }, None);
@@ -133,7 +124,7 @@ impl Router {
             Command::Jobs { .. } | Command::StopJob { .. } | Command::JobOutput { .. } => {
                 // A chat may work in a workspace that its front-end has left.
                 let sources = self.workspaces.iter().flat_map(|known| known.workspace.sources.clone());
-                tokio::spawn(jobs::answer(sources.collect(), self.live.clone(), command));
+                tokio::spawn(jobs::answer(sources.collect(), self.deps.live.clone(), command));
             }
             Command::Close { session, reply } if !self.is_live(&session) => {
                 let _ = reply.send(Ok(()));
@@ -212,7 +203,7 @@ impl Router {
                 let _ = reply.send(Ok(slash::list(None, &workspace, &query)));
             }
             other => {
-                tokio::spawn(queries::answer(self.store.clone(), workspace, other));
+                tokio::spawn(queries::answer(self.deps.store.clone(), workspace, other));
             }
         }
     }

@@ -11,8 +11,9 @@ use tokio::sync::mpsc;
 use super::Router;
 use crate::behavior;
 use crate::refusal::reject_all;
-use crate::session::actor::{self, Create, Message, Start};
+use crate::session::actor::{self, Message};
 use crate::session::fork::fork;
+use crate::session::start::{Create, Start};
 use crate::subagents::StartSubagent;
 
 impl Router {
@@ -103,22 +104,8 @@ impl Router {
         } else {
             self.source.session_servers(servers, &workspace.roots)
         };
-        let (store, live, subagents) = (self.store.clone(), self.live.clone(), self.subagents.clone());
-        let (peers, returned, wanted) = (self.peers.clone(), self.returned.clone(), self.wanted.clone());
-        let subagent = None;
-        Some(Start {
-            id,
-            store,
-            workspace,
-            own_sources,
-            live,
-            peers,
-            create,
-            subagents,
-            returned,
-            wanted,
-            subagent,
-        })
+        let deps = self.deps.clone();
+        Some(Start { id, deps, workspace, own_sources, create, subagent: None })
     }
 
     /// Opens the chat of a subagent and prompts it.
@@ -139,15 +126,10 @@ impl Router {
         };
         let mailbox = actor::spawn(Start {
             id: id.clone(),
-            store: self.store.clone(),
+            deps: self.deps.clone(),
             workspace,
             own_sources: Vec::new(),
-            live: self.live.clone(),
-            peers: self.peers.clone(),
             create: Some(create),
-            subagents: self.subagents.clone(),
-            returned: self.returned.clone(),
-            wanted: self.wanted.clone(),
             subagent: Some((inherited, ended)),
         });
         self.sessions.insert(id.clone(), mailbox.clone());
@@ -175,31 +157,16 @@ impl Router {
             let _ = reply.send(Err(Failure::closed()));
             return;
         };
-        let (store, live, client) =
-            (self.store.clone(), self.live.clone(), frontend.abilities.client.clone());
-        let (subagents, peers) = (self.subagents.clone(), self.peers.clone());
-        let (returned, wanted) = (self.returned.clone(), self.wanted.clone());
+        let (deps, client) = (self.deps.clone(), frontend.abilities.client.clone());
         let (mailbox, incoming) = mpsc::unbounded_channel::<Message>();
         let command = Command::Load { session: id.clone(), servers: Vec::new(), reply };
         let _ = mailbox.send(Message { frontend: Some(frontend), command });
         self.sessions.insert(id.clone(), mailbox);
         tokio::spawn(async move {
-            match fork(store.as_ref(), &session, until, client).await {
+            match fork(deps.store.as_ref(), &session, until, client).await {
                 Ok(create) => {
                     let (own_sources, create, subagent) = (Vec::new(), Some(create), None);
-                    let start = Start {
-                        id,
-                        store,
-                        workspace,
-                        own_sources,
-                        live,
-                        peers,
-                        create,
-                        subagents,
-                        returned,
-                        wanted,
-                        subagent,
-                    };
+                    let start = Start { id, deps, workspace, own_sources, create, subagent };
                     actor::run(start, incoming).await;
                 }
                 Err(failure) => reject_all(incoming, &failure).await,

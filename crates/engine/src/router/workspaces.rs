@@ -34,7 +34,7 @@ pub(crate) async fn own_workspace(
     entered: Arc<OpenWorkspace>,
     roots: &[PathBuf],
     is_subagent: bool,
-    wanted: &mpsc::UnboundedSender<WorkspaceRequest>,
+    requests: &mpsc::UnboundedSender<WorkspaceRequest>,
 ) -> Result<Arc<OpenWorkspace>, Failure> {
     let is_entered = is_subagent || roots.iter().all(|root| entered.roots.contains(root));
     if is_entered || !roots.iter().all(|root| root.is_dir()) {
@@ -42,7 +42,7 @@ pub(crate) async fn own_workspace(
     }
     let (reply, found) = oneshot::channel();
     let request = WorkspaceRequest { roots: roots.to_vec(), entered, reply };
-    wanted.send(request).map_err(|_| Failure::closed())?;
+    requests.send(request).map_err(|_| Failure::closed())?;
     found.await.map_err(|_| Failure::closed())
 }
 

@@ -12,11 +12,7 @@ use config::HookEvent;
 use domain::command::{Accepted, Command, RollbackScope, SessionInfo, SessionSettings, UserPrompt};
 use domain::event::{Fact, SessionOpened};
 use domain::queue::EventSender;
-use domain::tool::ToolSource;
-use domain::{
-    Abilities, CancellationToken, Failure, ItemId, Outcome, Peers, RemoteChat, Reply, SessionId, Store,
-    TurnId,
-};
+use domain::{Abilities, CancellationToken, Failure, ItemId, Outcome, Peers, RemoteChat, Reply, TurnId};
 use futures_util::future::join_all;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
@@ -24,15 +20,15 @@ use tokio::task::{JoinError, JoinHandle};
 use super::ending::Ending;
 use super::lease::{LeaseState, next_change, taken};
 use super::remote::remote_event;
+use super::start::{Create, SessionDeps, Start};
 use super::{LoadedSession, Session, SessionParts, load};
 use crate::attached_frontend::AttachedFrontend;
 use crate::hooks;
 use crate::refusal::{refuse, reject_all};
-use crate::router::workspaces::{WorkspaceRequest, own_workspace};
+use crate::router::workspaces::own_workspace;
 use crate::slash;
-use crate::subagents::{EndedSubagent, Inherited, StartSubagent};
+use crate::subagents::EndedSubagent;
 use crate::turn::start;
-use crate::workspace::OpenWorkspace;
 use crate::{LiveSessions, behavior};
 
 /// What a turn may take to stop at a shutdown; then it is aborted.
@@ -46,34 +42,6 @@ pub(crate) struct Message {
     pub(crate) command: Command,
 }
 
-/// How a session begins.
-pub(crate) struct Start {
-    pub(crate) id: SessionId,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) workspace: Arc<OpenWorkspace>,
-    pub(crate) own_sources: Vec<Arc<dyn ToolSource>>,
-    pub(crate) live: LiveSessions,
-    pub(crate) peers: Option<Arc<dyn Peers>>,
-    /// Set: make the chat where it does not exist.
-    pub(crate) create: Option<Create>,
-    pub(crate) subagents: mpsc::UnboundedSender<StartSubagent>,
-    /// To the router: what came while the chat was closing.
-    pub(crate) returned: mpsc::UnboundedSender<Message>,
-    /// To the router: the workspace of the chat's own folders.
-    pub(crate) wanted: mpsc::UnboundedSender<WorkspaceRequest>,
-    /// Set for the chat of a subagent.
-    pub(crate) subagent: Option<(Inherited, oneshot::Sender<EndedSubagent>)>,
-}
-
-pub(crate) struct Create {
-    pub(crate) workspace: Vec<PathBuf>,
-    pub(crate) settings: SessionSettings,
-    pub(crate) parent: Option<SessionId>,
-    pub(crate) client: String,
-    /// Facts of another chat that a fork begins with.
-    pub(crate) facts: Vec<Fact>,
-}
-
 pub(crate) fn spawn(start: Start) -> mpsc::UnboundedSender<Message> {
     let (sender, mailbox) = mpsc::unbounded_channel();
     tokio::spawn(run(start, mailbox));
@@ -81,7 +49,7 @@ pub(crate) fn spawn(start: Start) -> mpsc::UnboundedSender<Message> {
 }
 
 pub(crate) async fn run(start: Start, mut mailbox: mpsc::UnboundedReceiver<Message>) {
-    let returned = start.returned.clone();
+    let returned = start.deps.returned.clone();
     let mut actor = match Actor::load(start).await {
         Ok(actor) => actor,
         Err(failure) => return reject_all(mailbox, &failure).await,
@@ -151,9 +119,8 @@ pub(crate) struct Actor {
 
 impl Actor {
     async fn load(start: Start) -> Result<Self, Failure> {
-        let Start {
-            id, store, workspace, own_sources, live, peers, create, subagents, wanted, subagent, ..
-        } = start;
+        let Start { id, deps, workspace, own_sources, create, subagent } = start;
+        let SessionDeps { store, live, peers, subagents, workspaces, .. } = deps;
         let (inherited, ended) = subagent.unzip();
         let LoadedSession { state, created_at, updated_at } = load(store.as_ref(), &id).await?;
         let create = match create {
@@ -166,7 +133,7 @@ impl Actor {
         };
         let roots = create.as_ref().map_or(state.workspace(), |create| &create.workspace);
         let roots: Arc<[PathBuf]> = if roots.is_empty() { &workspace.roots } else { roots }.into();
-        let workspace = own_workspace(workspace, &roots, inherited.is_some(), &wanted).await?;
+        let workspace = own_workspace(workspace, &roots, inherited.is_some(), &workspaces).await?;
         let parts = SessionParts { id, store, workspace, own_sources, roots, state, subagents, inherited };
         let session = Arc::new(Session::new(parts));
         live.add(&session);

@@ -7,8 +7,8 @@ use domain::item::ItemKind;
 use domain::taint::Taint;
 use domain::{Failure, Item, ItemId, SessionId, Store};
 
-use super::actor::Create;
 use super::load;
+use super::start::Create;
 use super::state::State;
 
 /// How a fork begins: with the whole items of the other history, without the turns that made them.

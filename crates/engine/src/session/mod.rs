@@ -11,6 +11,7 @@ pub(crate) mod fork;
 pub(crate) mod lease;
 pub(crate) mod log;
 mod remote;
+pub(crate) mod start;
 pub(crate) mod state;
 pub(crate) mod steering;
 pub(crate) mod title;
