@@ -182,7 +182,7 @@ async function keyboard(stage) {
   const { page, model } = stage;
   await stage.accessible("no chat");
   await page.locator("body").press("Tab");
-  expect((await page.evaluate(() => document.activeElement?.textContent)) === "Skip to the chat", "the first stop is not the way to the chat");
+  await until(() => page.evaluate(() => document.activeElement?.textContent === "Skip to the chat"), "the first stop is not the way to the chat");
   await page.getByRole("button", { name: "New chat" }).first().focus();
   await page.keyboard.press("Enter");
   await until(() => page.evaluate(() => document.activeElement?.id === "composer"), "the box has no focus");
@@ -193,7 +193,7 @@ async function keyboard(stage) {
   const allow = page.locator(".ask").getByRole("button", { name: "Allow", exact: true });
   await allow.waitFor();
   expect((await page.locator(".from-agent img, .from-agent script, .from-agent a").count()) === 0, "text of the model became HTML");
-  expect((await page.locator(".call .ask, .call-title, .arguments").allInnerTexts()).join(" ").includes("\\u{202e}"), "a hidden character is not shown before the approval");
+  await until(async () => (await page.locator(".call .ask, .call-title, .arguments").allInnerTexts()).join(" ").includes("\\u{202e}"), "a hidden character is not shown before the approval");
   await stage.accessible("a question in light");
   // Everything that can be done here is reached by Tab.
   const reached = new Set();
@@ -214,8 +214,7 @@ async function keyboard(stage) {
   await page.setViewportSize({ width: 375, height: 740 });
   await page.getByRole("button", { name: "Back to the list" }).waitFor();
   await stage.accessible("a chat on a phone, in dark");
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-  expect(wide <= 375, `the page is ${wide} wide on a phone`);
+  await until(() => page.evaluate(() => document.documentElement.scrollWidth <= 375), "the page is wider than a phone");
   await page.getByRole("button", { name: /cost unknown|\$/ }).click();
   const sheet = page.getByRole("dialog", { name: "Tasks and cost" });
   await sheet.getByText("Fix the sum").waitFor();
@@ -229,7 +228,7 @@ async function keyboard(stage) {
   await page.setViewportSize({ width: 1280, height: 800 });
   await page.locator("#main").focus();
   await page.keyboard.press("/");
-  expect(await page.evaluate(() => document.activeElement?.id === "search"), "the key / does not lead to the search");
+  await until(() => page.evaluate(() => document.activeElement?.id === "search"), "the key / does not lead to the search");
   // Without its link the page shows nothing.
   const stranger = await stage.browser.newContext();
   const other = await stranger.newPage();

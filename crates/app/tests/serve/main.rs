@@ -37,6 +37,6 @@ fn a_role_is_shown_what_it_may_do() {
 
 /// Keyboard only; axe-core in light and dark, wide and on a phone; text of models is never HTML.
 #[test]
-fn keyboard_themes_and_a_phone() {
+fn chats_by_keyboard_in_both_themes_and_on_a_phone() {
     run("keyboard");
 }

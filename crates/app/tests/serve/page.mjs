@@ -5,6 +5,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { startModel } from "./model.mjs";
+import { expectAccessible } from "../browser/accessible.mjs";
 import { WAIT, expect, until } from "../browser/wait.mjs";
 
 export { WAIT, expect, until };
@@ -182,12 +183,7 @@ export class Stage {
 
   /** No violation in what is shown now. */
   async accessible(state) {
-    await this.page.evaluate(`typeof axe === "undefined" ? (() => { ${this.axe} })() : undefined`);
-    const found = await this.page.evaluate(async () => {
-      const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
-      return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.target.join(" ")).join(", ")}`);
-    });
-    expect(found.length === 0, `axe-core in “${state}”: ${found.join("; ")}`);
+    await expectAccessible(this.page, this.axe, state);
   }
 
   async theme(name) {

@@ -81,7 +81,7 @@ fn an_interface_is_exported_in_three_forms() {
 
 /// Divider, tabs, dialogs by keyboard; axe-core in light and dark, wide and narrow.
 #[test]
-fn keyboard_themes_and_a_phone() {
+fn studio_by_keyboard_in_both_themes_and_on_a_phone() {
     run("keyboard");
 }
 

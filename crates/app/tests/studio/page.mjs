@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { specificationOf } from "./api.mjs";
+import { expectAccessible } from "../browser/accessible.mjs";
 import { WAIT, expect, until } from "../browser/wait.mjs";
 
 export { WAIT, expect, until };
@@ -215,14 +216,7 @@ export class Stage {
 
   /** No violation in what is shown now. The frame is a document of its own and is looked at by the tests of apiui. */
   async accessible(state) {
-    await this.page.evaluate(`typeof axe === "undefined" ? (() => { ${this.axe} })() : undefined`).catch(async () => {
-      await this.page.addScriptTag({ content: this.axe });
-    });
-    const found = await this.page.evaluate(async () => {
-      const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"], iframes: false });
-      return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.target.join(" ")).join(", ")}`);
-    });
-    expect(found.length === 0, `axe-core in “${state}”: ${found.join("; ")}`);
+    await expectAccessible(this.page, this.axe, state, { iframes: false });
   }
 
   /** Brings a version back by the history; `next` is its new number. */
