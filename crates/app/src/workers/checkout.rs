@@ -95,6 +95,7 @@ impl Checkout {
             && checkout.folder.is_dir()
         {
             checkout.base = base.trim().to_owned();
+            checkout.remove_locks().await;
             return Ok(checkout);
         }
         checkout.discard().await;
@@ -106,6 +107,38 @@ impl Checkout {
         checkout.origin = checkout.restore(worker, task).await;
         std::fs::write(&checkout.marker, &checkout.base).map_err(|error| error.to_string())?;
         Ok(checkout)
+    }
+
+    /// A git that was killed with its worker leaves its locks behind. Those of this task are removed: nobody else works in
+    /// its folder. Where they lie is not asked in the folder, because a model has worked there.
+    async fn remove_locks(&self) {
+        let mut locks = vec![self.marker.with_extension("index.lock")];
+        if let Some((common, own)) = self.git_folders().await {
+            locks.push(common.join("refs/heads").join(format!("{}.lock", self.branch)));
+            locks.extend(["index.lock", "HEAD.lock"].map(|name| own.join(name)));
+        }
+        for lock in locks {
+            let _ = std::fs::remove_file(lock);
+        }
+    }
+
+    /// What git keeps of the repository, and of this folder alone.
+    async fn git_folders(&self) -> Option<(PathBuf, PathBuf)> {
+        let Some(repository) = &self.repository else {
+            let own = self.folder.join(".git");
+            return own.symlink_metadata().ok()?.is_dir().then(|| (own.clone(), own));
+        };
+        let git = Git::open(repository).await.ok()?;
+        let common = git.ask(&["rev-parse", "--path-format=absolute", "--git-common-dir"]).await.ok()?;
+        let common = PathBuf::from(common);
+        let link = self.folder.join(".git");
+        let is_own = |folder: &PathBuf| {
+            std::fs::read_to_string(folder.join("gitdir"))
+                .is_ok_and(|text| Path::new(text.trim_end()) == link)
+        };
+        let worktrees = std::fs::read_dir(common.join("worktrees")).ok()?;
+        let own = worktrees.flatten().map(|entry| entry.path()).find(is_own)?;
+        Some((common, own))
     }
 
     async fn add_worktree(&self, repository: &Path, task: &Task) -> Result<String, String> {
@@ -321,4 +354,54 @@ fn diff<'a>(what: &[&'a str]) -> Vec<&'a str> {
         what,
     ]
     .concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn locks_of_a_killed_git_are_removed_and_no_others() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().canonicalize().expect("a path");
+        let repository = place.join("shop");
+        std::fs::create_dir(&repository).expect("a folder");
+        let main = Git::open(&repository).await.expect("git");
+        let commit = ["-c", NAME, "-c", ADDRESS, "commit", "--quiet", "--allow-empty", "--message=first"];
+        main.run(&["init", "--quiet"], Vec::new()).await.expect("a repository");
+        main.run(&commit, Vec::new()).await.expect("a commit");
+        for name in ["task", "other"] {
+            let worktree = place.join(name);
+            let add = ["worktree", "add", "--quiet", "--detach", worktree.to_str().expect("text")];
+            main.run(&add, Vec::new()).await.expect("a worktree");
+        }
+        let data = repository.join(".git");
+        std::fs::create_dir_all(data.join("refs/heads/dragoman")).expect("a folder");
+        let own = ["worktrees/task/index.lock", "worktrees/task/HEAD.lock", "refs/heads/dragoman/task.lock"];
+        let others = ["worktrees/other/index.lock", "index.lock", "refs/heads/dragoman/other.lock"];
+        for lock in own.iter().chain(&others) {
+            std::fs::write(data.join(lock), "").expect("a lock");
+        }
+        std::fs::write(place.join("task.index.lock"), "").expect("a lock");
+        let checkout = Checkout {
+            folder: place.join("task"),
+            base: String::new(),
+            origin: Origin::Left,
+            marker: place.join("task.base"),
+            repository: Some(repository),
+            branch: "dragoman/task".to_owned(),
+        };
+        let git = Git::open(&checkout.folder).await.expect("git");
+        std::fs::write(checkout.folder.join("work.txt"), "line").expect("a file");
+        assert!(git.run(&["add", "--all"], Vec::new()).await.is_err());
+        checkout.remove_locks().await;
+        git.run(&["add", "--all"], Vec::new()).await.expect("the index is free");
+        git.run(&["branch", "--force", &checkout.branch, "HEAD"], Vec::new())
+            .await
+            .expect("the branch is free");
+        assert!(!place.join("task.index.lock").exists());
+        for lock in others {
+            assert!(data.join(lock).exists(), "{lock} belongs to others");
+        }
+    }
 }
