@@ -116,6 +116,9 @@ unsafe extern "C" fn first(
 mod tests {
     use super::*;
 
+    /// Tests that return memory, one after the other: the pages belong to the whole process.
+    static TRIMMING: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
     #[test]
     fn only_code_of_the_program_is_unmapped() {
         static WRITTEN: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(7);
@@ -136,6 +139,7 @@ mod tests {
 
     #[test]
     fn the_program_continues_after_a_trim() {
+        let _alone = TRIMMING.lock();
         let heap = vec![7_u8; 1 << 20];
         trim();
         assert!(heap.iter().all(|byte| *byte == 7));
@@ -145,6 +149,7 @@ mod tests {
     #[cfg(target_env = "gnu")]
     #[test]
     fn free_heap_is_returned() {
+        let _alone = TRIMMING.lock();
         let resident = || -> u64 {
             let status = std::fs::read_to_string("/proc/self/status").expect("a status");
             let line = status.lines().find(|line| line.starts_with("RssAnon:")).expect("a line");
@@ -163,6 +168,7 @@ mod tests {
     /// A breakpoint is a byte in a private copy of a page of code: it survives, because nothing is unmapped.
     #[test]
     fn a_breakpoint_survives_a_trim() {
+        let _alone = TRIMMING.lock();
         let ranges = code();
         // The first segment holds headers and constants; it is not executed.
         let (start, _) = ranges[0];
