@@ -41,7 +41,9 @@ fn main() {
             row(&format!("a page of 50 of {MANY} chats, {name} (target < 3)"), times);
         }
         row(&format!("search two words in {MANY} chats (target < 50)"), searches(directory.path()).await);
-        row("delete a chat of 100 messages", deletes(directory.path()).await);
+        let (deletions, waits) = deletes(directory.path()).await;
+        row(&format!("delete a chat of 100 messages among {MANY} chats"), deletions);
+        row("append of another program meanwhile (target < 5)", waits);
     });
     let size = std::fs::metadata(directory.path().join("chats.sqlite")).unwrap().len();
     println!("\nthe file is {:.1} MiB", size as f64 / (1 << 20) as f64);
@@ -203,19 +205,35 @@ async fn searches(directory: &Path) -> Vec<Duration> {
     times
 }
 
-async fn deletes(directory: &Path) -> Vec<Duration> {
+/// What deletions take, and what appends through another connection take meanwhile.
+async fn deletes(directory: &Path) -> (Vec<Duration>, Vec<Duration>) {
     let journal = Journal::open(directory).unwrap();
     let mut times = Vec::new();
+    let mut waits = Vec::new();
+    let other = Journal::open(directory).unwrap();
+    let neighbor = open(&other, "neighbor").await;
+    let mut place = 0;
     for number in 0..5 {
         let session = open(&journal, &format!("short-{number}")).await;
         for turn in 0..50 {
             journal.append(&session, facts_of_turn(turn)).await.unwrap();
         }
         let start = Instant::now();
-        assert!(journal.delete(&session).await.unwrap());
+        let mut deletion = std::pin::pin!(journal.delete(&session));
+        loop {
+            let begun = Instant::now();
+            let append = other.append(&neighbor, vec![grew(place, "word")]);
+            place += 4;
+            tokio::select! {
+                biased;
+                deleted = &mut deletion => break assert!(deleted.unwrap()),
+                appended = append => drop(appended.unwrap()),
+            }
+            waits.push(begun.elapsed());
+        }
         times.push(start.elapsed());
     }
-    times
+    (times, waits)
 }
 
 async fn open(journal: &Journal, name: &str) -> SessionId {
