@@ -1,14 +1,17 @@
-//! How long the journal takes, beside what the disk takes for the same bytes. `cargo bench -p store`.
+//! How long the journal takes, beside what the disk takes for the same bytes: `cargo bench -p dragoman-store`.
+//! `BENCH_CHATS` sets the number of stored chats.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a benchmark prints its table and has no caller"
+    clippy::disallowed_methods,
+    reason = "a benchmark prints its table, has no caller and reads its size from the environment"
 )]
 
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use domain::command::SessionSettings;
@@ -20,11 +23,12 @@ use store::Journal;
 const MESSAGES: u64 = 10_000;
 const APPENDS: usize = 2_000;
 const CHATS: usize = 200;
-const MANY: usize = 10_000;
+const DELETIONS: usize = 20;
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let directory = tempfile::tempdir().unwrap();
+    let chats: usize = std::env::var("BENCH_CHATS").map_or(10_000, |chats| chats.parse().unwrap());
     println!("{:<58} {:>10} {:>10}", "milliseconds", "p50", "p99");
     runtime.block_on(async {
         let [fsync, fdatasync, append] = appends(directory.path()).await;
@@ -36,14 +40,16 @@ fn main() {
         row("open an existing database, first read", opens(directory.path()).await);
         row(&format!("load a chat of {MESSAGES} messages (target < 100)"), loads(directory.path()).await);
         row(&format!("list {} chats", CHATS + 2), lists(directory.path()).await);
-        many(directory.path()).await;
+        many(directory.path(), chats).await;
         for (name, times) in pages(directory.path()).await {
-            row(&format!("a page of 50 of {MANY} chats, {name} (target < 3)"), times);
+            row(&format!("a page of 50 of {chats} chats, {name} (target < 3)"), times);
         }
-        row(&format!("search two words in {MANY} chats (target < 50)"), searches(directory.path()).await);
+        row(&format!("search two words in {chats} chats (target < 50)"), searches(directory.path()).await);
         let (deletions, waits) = deletes(directory.path()).await;
-        row(&format!("delete a chat of 100 messages among {MANY} chats"), deletions);
+        row(&format!("delete a chat of 100 messages among {chats} chats"), deletions);
+        let longest = waits.iter().copied().max().unwrap_or_default();
         row("append of another program meanwhile (target < 5)", waits);
+        row("the longest of them", vec![longest]);
     });
     let size = std::fs::metadata(directory.path().join("chats.sqlite")).unwrap().len();
     println!("\nthe file is {:.1} MiB", size as f64 / (1 << 20) as f64);
@@ -149,9 +155,9 @@ async fn lists(directory: &Path) -> Vec<Duration> {
 }
 
 /// Many short chats, a hundredth of them in a folder of their own.
-async fn many(directory: &Path) {
+async fn many(directory: &Path, chats: usize) {
     let journal = Arc::new(Journal::open(directory).unwrap());
-    for block in 0..MANY / 100 {
+    for block in 0..chats / 100 {
         let chats = (0..100).map(|number| {
             let journal = journal.clone();
             tokio::spawn(async move {
@@ -205,33 +211,50 @@ async fn searches(directory: &Path) -> Vec<Duration> {
     times
 }
 
-/// What deletions take, and what appends through another connection take meanwhile.
+/// Messages of the chats before are indexed for the search.
+fn until_indexed(directory: &Path) {
+    let connection = rusqlite::Connection::open(directory.join("chats.sqlite")).unwrap();
+    let waiting = || connection.query_row("SELECT count(*) FROM unindexed", [], |row| row.get::<_, i64>(0));
+    while waiting().unwrap() >= 32 {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// What deletions take, and what appends through another connection take meanwhile, to the end of the last one.
 async fn deletes(directory: &Path) -> (Vec<Duration>, Vec<Duration>) {
     let journal = Journal::open(directory).unwrap();
+    let other = Arc::new(Journal::open(directory).unwrap());
+    let neighbor = open(&other, "neighbor").await;
+    until_indexed(directory);
     let mut times = Vec::new();
     let mut waits = Vec::new();
-    let other = Journal::open(directory).unwrap();
-    let neighbor = open(&other, "neighbor").await;
     let mut place = 0;
-    for number in 0..5 {
+    for number in 0..DELETIONS {
         let session = open(&journal, &format!("short-{number}")).await;
         for turn in 0..50 {
             journal.append(&session, facts_of_turn(turn)).await.unwrap();
         }
+        let ended = Arc::new(AtomicBool::new(false));
+        let appending = {
+            let (other, neighbor, ended) = (other.clone(), neighbor.clone(), ended.clone());
+            tokio::spawn(async move {
+                let mut waits = Vec::new();
+                while !ended.load(Ordering::Relaxed) {
+                    let start = Instant::now();
+                    other.append(&neighbor, vec![grew(place, "word")]).await.unwrap();
+                    waits.push(start.elapsed());
+                    place += 4;
+                }
+                (waits, place)
+            })
+        };
         let start = Instant::now();
-        let mut deletion = std::pin::pin!(journal.delete(&session));
-        loop {
-            let begun = Instant::now();
-            let append = other.append(&neighbor, vec![grew(place, "word")]);
-            place += 4;
-            tokio::select! {
-                biased;
-                deleted = &mut deletion => break assert!(deleted.unwrap()),
-                appended = append => drop(appended.unwrap()),
-            }
-            waits.push(begun.elapsed());
-        }
+        assert!(journal.delete(&session).await.unwrap());
         times.push(start.elapsed());
+        ended.store(true, Ordering::Relaxed);
+        let (more, next) = appending.await.unwrap();
+        waits.extend(more);
+        place = next;
     }
     (times, waits)
 }

@@ -11,6 +11,9 @@ use crate::encoded::{self, EncodedFact, IndexUpdate, MessageCount, PAGE, decode}
 use crate::error::StoreError;
 use crate::{listing, search};
 
+/// Milliseconds; lists find a chat by this part of its time. See `migrations`.
+pub(crate) const QUARTER: u64 = 250;
+
 /// The number and time that an append gave to its facts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamp {
@@ -41,6 +44,11 @@ pub(crate) fn append(
         }
     }
     update_index(connection, key, facts, newest + facts.len() as u64, stamp.at)?;
+    if stamp.at / QUARTER != updated / QUARTER {
+        connection
+            .prepare_cached("UPDATE sessions SET quarter = ?2 WHERE key = ?1")?
+            .execute((key, stamp.at / QUARTER))?;
+    }
     Ok(stamp)
 }
 
@@ -62,7 +70,9 @@ fn open(
     }
     connection
         .prepare_cached(
-            "INSERT INTO sessions (id, workspace, created, updated, messages, newest) VALUES (?1, '[]', ?2, ?2, 0, 0)",
+            "INSERT INTO sessions (key, id, workspace, created, updated, messages, newest) VALUES (
+                 1 + max(coalesce((SELECT max(key) FROM sessions), 0), (SELECT key FROM last_deleted)),
+                 ?1, '[]', ?2, ?2, 0, 0)",
         )?
         .execute((session.as_str(), now))?;
     Ok(connection.last_insert_rowid())
@@ -108,14 +118,27 @@ fn count_messages(connection: &Connection, key: i64) -> Result<u64, StoreError> 
     Ok(count.total())
 }
 
-/// Returns whether the chat existed. Must run inside a write transaction.
-pub(crate) fn delete(connection: &Connection, session: &SessionId) -> Result<bool, StoreError> {
+/// Makes the chat disappear at a cost that does not depend on its length; `delete_some` does the rest. Returns whether it
+/// existed. Must run inside a write transaction.
+pub(crate) fn hide(connection: &Connection, session: &SessionId) -> Result<bool, StoreError> {
     let Some((key, ..)) = index_row(connection, session)? else { return Ok(false) };
-    let (first, last) = (fact_key(key, 0)?, fact_key(key, MOST_FACTS)?);
-    search::remove(connection, first, last)?;
-    connection.execute("DELETE FROM facts WHERE place BETWEEN ?1 AND ?2", (first, last))?;
+    connection.execute("INSERT INTO deleted (key) VALUES (?1)", [key])?;
+    connection.execute("UPDATE last_deleted SET key = max(key, ?1)", [key])?;
     connection.execute("DELETE FROM sessions WHERE key = ?1", [key])?;
     Ok(true)
+}
+
+/// Deletes up to `limit` facts of a hidden chat and returns how many there were. Must run inside a write transaction.
+pub(crate) fn delete_some(connection: &Connection, key: i64, limit: usize) -> Result<usize, StoreError> {
+    let mut statement = connection
+        .prepare_cached("SELECT place FROM facts WHERE place BETWEEN ?1 AND ?2 ORDER BY place LIMIT ?3")?;
+    let facts = (fact_key(key, 0)?, fact_key(key, MOST_FACTS)?, limit);
+    let places: Vec<i64> = statement.query_map(facts, |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    for place in &places {
+        search::remove(connection, *place)?;
+        connection.prepare_cached("DELETE FROM facts WHERE place = ?1")?.execute([place])?;
+    }
+    Ok(places.len())
 }
 
 pub(crate) fn newest(connection: &Connection, session: &SessionId) -> Result<Option<u64>, StoreError> {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use domain::Failure;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::StoreError;
@@ -16,6 +17,9 @@ use crate::migrations;
 
 /// The longest wait for a lock that another process holds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The pause between two steps of maintenance: another process that waits for the lock gets it.
+pub(crate) const OTHERS_TURN: Duration = Duration::from_micros(300);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -78,12 +82,9 @@ fn open(files: &StoreFiles, role: Role) -> Result<OpenFile, StoreError> {
     let guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     files.prepare()?;
     let path = files.database();
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(&path, flags)?;
+    let mut connection = connect(&path)?;
     let identity = identity_of(&path);
     drop(guard);
-
-    set_busy_handler(&mut connection)?;
     let current = migrations::check(&mut connection, &path)?;
     use_write_ahead_log(&connection)?;
     if !current {
@@ -91,15 +92,23 @@ fn open(files: &StoreFiles, role: Role) -> Result<OpenFile, StoreError> {
     }
     connection.execute_batch(
         "PRAGMA synchronous = FULL;
-         PRAGMA secure_delete = ON;
          PRAGMA temp_store = MEMORY;
-         PRAGMA wal_autocheckpoint = 0; -- the writer does it while it is idle
          PRAGMA cache_size = -1024;",
     )?;
     if role == Role::Reader {
         connection.pragma_update(None, "query_only", true)?;
     }
     Ok(OpenFile { connection, identity })
+}
+
+/// A connection that waits for others, overwrites what it deletes and leaves the log as it is, also when it closes: see `log`.
+pub(crate) fn connect(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_handler(Some(wait_for_others))?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA secure_delete = ON;")?;
+    Ok(connection)
 }
 
 /// When several processes change the mode at once, SQLite returns "busy" without calling the busy handler.
@@ -125,15 +134,11 @@ fn use_write_ahead_log(connection: &Connection) -> Result<(), StoreError> {
     }
 }
 
-pub(crate) fn set_busy_handler(connection: &mut Connection) -> rusqlite::Result<()> {
-    connection.busy_handler(Some(wait_for_others))
-}
-
 /// A commit takes about as long as a disk write, so short and steady pauses keep several processes fair.
 fn wait_for_others(tries: i32) -> bool {
-    const SHORT: Duration = Duration::from_micros(500);
+    const SHORT: Duration = Duration::from_micros(100);
     const LONG: Duration = Duration::from_millis(5);
-    const SHORT_TRIES: i32 = 40;
+    const SHORT_TRIES: i32 = 200;
     const MOST_TRIES: i32 = SHORT_TRIES + (BUSY_TIMEOUT.as_millis() / LONG.as_millis()) as i32;
     std::thread::sleep(if tries < SHORT_TRIES { SHORT } else { LONG });
     tries < MOST_TRIES

@@ -1,108 +1,88 @@
-//! Makes a deleted chat unreadable in the files.
+//! Copies of rows in the unused bytes of pages: finds them and overwrites them.
 //!
 //! `secure_delete` overwrites rows where they are deleted. It does not overwrite the copies that SQLite leaves in the
-//! unused middle of a page when it spreads rows over neighboring pages, nor older pages in the write-ahead log.
-//! Must not know the tables. Invariants: after the last step the files hold only text that a table holds; no step holds
-//! the write lock for more than `PAGES_PER_WRITE` pages.
+//! unused middle of a page when it spreads rows over neighboring pages.
+//! Must not know the tables. Invariant: no step holds the write lock for more than `PAGES_PER_WRITE` pages.
 
-use std::time::Duration;
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
-use rusqlite::{Connection, TransactionBehavior};
+use crate::database::OTHERS_TURN;
 
-use crate::database::set_busy_handler;
-use crate::error::StoreError;
-
-/// Pages that one step looks at, without any lock that a writer waits for.
+/// Pages that one step of a look at the whole file reads, without any lock that a writer waits for.
 const PAGES_PER_READ: u32 = 512;
 /// Pages that are cleaned in one transaction.
 const PAGES_PER_WRITE: usize = 64;
-/// In a larger file the first byte of a page does not tell what the page holds.
+/// In a larger file the first byte of a page does not tell what the page holds: nothing is cleaned there.
 const MOST_PAGES: u32 = 0x0200_0000;
-/// Writers wait while the log is emptied, so a reader of old pages ends the try soon.
-const LOG_TIMEOUT: Duration = Duration::from_millis(20);
+/// Page 1 holds the schema, never text of a chat.
+pub(crate) const FIRST_PAGE: u32 = 2;
 
-/// How far the pages have been cleaned.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Progress {
-    /// Pages below this one are clean.
-    Page(u32),
-    /// Another process was reading older pages; the caller tries again later.
-    Blocked,
-    Done,
-}
+const _: () = assert!(
+    option_env!("LIBSQLITE3_FLAGS").is_some(),
+    "Build inside the checkout: its .cargo/config.toml sets how SQLite is built, with access to pages."
+);
 
-impl Progress {
-    /// Page 1 holds the schema, never text of a chat.
-    pub(crate) const START: Self = Self::Page(2);
-}
-
-/// Does one short step; the caller repeats it until it is `Done`.
-pub(crate) fn step(connection: &mut Connection, progress: Progress) -> Result<Progress, StoreError> {
-    let Progress::Page(first) = progress else { return Ok(Progress::START) };
+/// Looks at some pages of the file from `first` on. Returns the page where the next step begins, none at the end.
+pub(crate) fn clean_from(connection: &mut Connection, first: u32) -> rusqlite::Result<Option<u32>> {
     let last = connection.query_row("PRAGMA page_count", [], |row| row.get::<_, u32>(0))?;
-    if last >= MOST_PAGES || !can_write_pages(connection)? {
-        // Ten times slower and blocks writers for as long, but it is in every build of SQLite.
-        connection.execute_batch("PRAGMA temp_store = FILE; VACUUM; PRAGMA temp_store = MEMORY;")?;
-        return truncate_log(connection);
-    }
-    if first > last {
-        return truncate_log(connection);
+    if first > last || !knows_pages(connection)? {
+        return Ok(None);
     }
     let next = first.saturating_add(PAGES_PER_READ);
-    let dirty = dirty_pages(connection, first, next)?;
-    for pages in dirty.chunks(PAGES_PER_WRITE) {
-        clean(connection, pages)?;
-    }
-    Ok(Progress::Page(next))
-}
-
-fn truncate_log(connection: &mut Connection) -> Result<Progress, StoreError> {
-    // The log is written back while others go on; what remains to do under the lock is short.
-    connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
-    connection.busy_timeout(LOG_TIMEOUT)?;
-    let blocked = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
-    set_busy_handler(connection)?;
-    let blocked = blocked?;
-    Ok(if blocked { Progress::Blocked } else { Progress::Done })
-}
-
-/// `SQLITE_ENABLE_DBPAGE_VTAB`.
-fn can_write_pages(connection: &Connection) -> rusqlite::Result<bool> {
-    let query = "SELECT count(*) = 1 FROM pragma_module_list WHERE name = 'sqlite_dbpage'";
-    connection.query_row(query, [], |row| row.get(0))
-}
-
-/// The pages with rows from `first` up to `end` whose unused bytes are not zero.
-fn dirty_pages(connection: &Connection, first: u32, end: u32) -> rusqlite::Result<Vec<u32>> {
-    let mut pages = connection.prepare_cached("SELECT data FROM sqlite_dbpage WHERE pgno = ?1")?;
     let mut dirty = Vec::new();
-    for number in first..end {
-        let mut rows = pages.query([number])?;
-        let Some(row) = rows.next()? else { break };
-        let page = row.get_ref(0)?.as_blob().unwrap_or_default();
-        if unused(page).any(|range| page[range].iter().any(|byte| *byte != 0)) {
-            dirty.push(number);
+    {
+        let mut read = connection.prepare_cached("SELECT data FROM sqlite_dbpage WHERE pgno = ?1")?;
+        for number in first..next.min(last + 1) {
+            let mut rows = read.query([number])?;
+            if let Some(row) = rows.next()?
+                && has_copies(number, row.get_ref(0)?.as_blob().unwrap_or_default())
+            {
+                dirty.push(number);
+            }
         }
     }
-    Ok(dirty)
+    clean(connection, &dirty)?;
+    Ok(Some(next))
+}
+
+/// Whether a page tells what it holds.
+pub(crate) fn knows_pages(connection: &Connection) -> rusqlite::Result<bool> {
+    Ok(connection.query_row("PRAGMA page_count", [], |row| row.get::<_, u32>(0))? < MOST_PAGES)
+}
+
+/// Whether there is something in the unused bytes of a page.
+pub(crate) fn has_copies(number: u32, page: &[u8]) -> bool {
+    number >= FIRST_PAGE && unused(page).any(|range| page[range].iter().any(|byte| *byte != 0))
 }
 
 /// Reads the pages again, because another process may have changed them, and zeroes their unused bytes.
-fn clean(connection: &mut Connection, pages: &[u32]) -> rusqlite::Result<()> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    {
-        let mut read = transaction.prepare_cached("SELECT data FROM sqlite_dbpage WHERE pgno = ?1")?;
-        let mut write = transaction.prepare_cached("UPDATE sqlite_dbpage SET data = ?2 WHERE pgno = ?1")?;
-        for number in pages {
-            let mut page: Vec<u8> = read.query_row([number], |row| row.get(0))?;
-            for range in unused(&page).collect::<Vec<_>>() {
-                page[range].fill(0);
-            }
-            write.execute((number, page))?;
+pub(crate) fn clean(connection: &mut Connection, dirty: &[u32]) -> rusqlite::Result<()> {
+    for (number, pages) in dirty.chunks(PAGES_PER_WRITE).enumerate() {
+        if number > 0 {
+            std::thread::sleep(OTHERS_TURN);
         }
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        {
+            let mut read = transaction.prepare_cached("SELECT data FROM sqlite_dbpage WHERE pgno = ?1")?;
+            let mut write =
+                transaction.prepare_cached("UPDATE sqlite_dbpage SET data = ?2 WHERE pgno = ?1")?;
+            for number in pages {
+                // The file may have become shorter since.
+                let Some(mut page) = read.query_row([number], |row| row.get::<_, Vec<u8>>(0)).optional()?
+                else {
+                    continue;
+                };
+                for range in unused(&page).collect::<Vec<_>>() {
+                    page[range].fill(0);
+                }
+                write.execute((number, page))?;
+            }
+        }
+        transaction.commit()?;
     }
-    transaction.commit()
+    Ok(())
 }
+
 /// The unused bytes of a b-tree page, by SQLite's documented file format: the gap between the list of cells and the
 /// cells, and the freed blocks between cells. Always ranges within the page, even for a damaged page.
 fn unused(page: &[u8]) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {

@@ -20,6 +20,7 @@ use crate::encoded::EncodedFact;
 use crate::error::StoreError;
 use crate::files::StoreFiles;
 use crate::lease::named_leases;
+use crate::log::Log;
 use crate::worker::{Reply, Worker};
 use crate::writer::{self, Task};
 use crate::{key_values, listing, search};
@@ -276,9 +277,15 @@ fn write_value(work: impl writer::Work + 'static) -> writer::Job {
 }
 
 fn run_queries(files: Arc<StoreFiles>, mut inbox: mpsc::Receiver<Query>) {
+    let log = Log::new(&files.database());
     let mut database = Database::new(files, Role::Reader);
     while let Some(query) = inbox.blocking_recv() {
         query(&mut database);
+    }
+    if !database.is_closed()
+        && let Ok(connection) = database.connection()
+    {
+        let _ = log.allow_removal_if_empty(connection);
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod chat;
 mod database;
+mod deletion;
 mod encoded;
 mod erase;
 mod error;
@@ -16,6 +17,7 @@ mod journal;
 mod key_values;
 mod lease;
 mod listing;
+mod log;
 mod migrations;
 mod record;
 mod search;

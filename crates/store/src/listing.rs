@@ -1,17 +1,18 @@
 //! Lists chats by the index rows, newest first.
 //!
-//! Must not know facts. Invariant: the cost of a page does not depend on how many chats come before it, and a page of a
-//! folder costs no more than the chats of that folder or the page itself.
+//! Must not know facts. Invariant: the cost of a page depends neither on how many chats come before it nor on how many
+//! there are, also in a folder, unless titles are searched. Only chats of several folders are all looked at.
+
+use std::collections::HashSet;
+use std::iter::Peekable;
 
 use domain::SessionId;
 use domain::store::{ListFilter, ListPosition, SessionSummary};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row};
 
+use crate::chat::QUARTER;
 use crate::error::StoreError;
 use crate::record::to_json;
-
-/// Up to this many chats of a folder are read by folder and then sorted; more are found fast in the order of time.
-const FEW: usize = 500;
 
 const COLUMNS: &str = "id, title, model, workspace, parent, created, updated, messages, newest, key";
 
@@ -19,18 +20,55 @@ const COLUMNS: &str = "id, title, model, workspace, parent, created, updated, me
 const SEVERAL_FOLDERS: &str = "workspace LIKE '%\",\"%'";
 
 pub(crate) fn list(connection: &Connection, filter: &ListFilter) -> Result<Vec<SessionSummary>, StoreError> {
-    let before = position(connection, filter.after.as_ref())?;
-    if let Some(mut rows) = rows_of_few(connection, filter)? {
-        rows.retain(|(key, summary)| (summary.updated_at.cast_signed(), *key) < before);
-        rows.sort_unstable_by_key(|(key, summary)| std::cmp::Reverse((summary.updated_at, *key)));
-        rows.dedup_by_key(|(key, _)| *key);
-        return Ok(take(rows.into_iter().map(|(_, summary)| Ok(summary)), filter)?);
+    let (updated, key) = position(connection, filter.after.as_ref())?;
+    let query = |condition: &str, workspace: String| -> Result<_, StoreError> {
+        let mut statement = connection.prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM sessions
+             WHERE {condition} AND quarter <= ?1 / {QUARTER} AND (updated, key) < (?1, ?2)
+             ORDER BY quarter DESC, updated DESC, key DESC"
+        ))?;
+        statement.raw_bind_parameter(1, updated)?;
+        statement.raw_bind_parameter(2, key)?;
+        if statement.parameter_count() == 3 {
+            statement.raw_bind_parameter(3, workspace)?;
+        }
+        Ok(statement)
+    };
+    let mut queries = Vec::new();
+    match &filter.workspace {
+        None => queries.push(query("TRUE", String::new())?),
+        Some(folders) => {
+            for folder in folders.iter().collect::<HashSet<_>>() {
+                queries.push(query("workspace = ?3", to_json(&[folder])?)?);
+            }
+            queries.push(query(SEVERAL_FOLDERS, String::new())?);
+        }
     }
-    let mut statement = connection.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM sessions WHERE (updated, key) < (?1, ?2) ORDER BY updated DESC, key DESC"
-    ))?;
-    let rows = statement.query_map(params![before.0, before.1], summary)?;
-    Ok(take(rows, filter)?)
+    let text = filter.text.as_deref().map(str::to_lowercase);
+    let mut rows: Vec<_> =
+        queries.iter_mut().map(|query| query.raw_query().mapped(keyed_summary).peekable()).collect();
+    let mut found = Vec::new();
+    while found.len() < filter.limit.unwrap_or(usize::MAX)
+        && let Some(newest) = newest_of(&mut rows)
+    {
+        let (_, summary) = newest?;
+        if matches(&summary, filter, text.as_deref()) {
+            found.push(summary);
+        }
+    }
+    Ok(found)
+}
+
+/// The next row of those queries, each newest first, whose next row is the newest; or an error of one.
+fn newest_of<I: Iterator<Item = rusqlite::Result<(i64, SessionSummary)>>>(
+    queries: &mut [Peekable<I>],
+) -> Option<I::Item> {
+    let place = |row: &I::Item| match row {
+        Ok((key, summary)) => (summary.updated_at, *key),
+        Err(_) => (u64::MAX, i64::MAX),
+    };
+    let next = queries.iter_mut().filter_map(|query| Some((query.peek().map(place)?, query)));
+    next.max_by_key(|(place, _)| *place)?.1.next()
 }
 
 pub(crate) fn one(connection: &Connection, id: &str) -> Result<Option<SessionSummary>, StoreError> {
@@ -50,42 +88,8 @@ fn position(connection: &Connection, after: Option<&ListPosition>) -> Result<(i6
     Ok((i64::try_from(after.updated_at).unwrap_or(i64::MAX), key.unwrap_or(0)))
 }
 
-/// The chats of the filter's folders in any order, unless there are many.
-fn rows_of_few(
-    connection: &Connection,
-    filter: &ListFilter,
-) -> Result<Option<Vec<(i64, SessionSummary)>>, StoreError> {
-    let Some(folders) = &filter.workspace else { return Ok(None) };
-    let mut found = Vec::new();
-    let mut by_folder = connection
-        .prepare_cached(&format!("SELECT {COLUMNS} FROM sessions WHERE workspace = ?1 LIMIT {}", FEW + 1))?;
-    for folder in folders {
-        let rows = by_folder.query_map([to_json(&[folder])?], |row| Ok((row.get(9)?, summary(row)?)))?;
-        for row in rows {
-            found.push(row?);
-        }
-    }
-    let mut of_several = connection.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM sessions WHERE {SEVERAL_FOLDERS} LIMIT {}",
-        FEW + 1
-    ))?;
-    for row in of_several.query_map([], |row| Ok((row.get(9)?, summary(row)?)))? {
-        found.push(row?);
-    }
-    Ok((found.len() <= FEW).then_some(found))
-}
-
-/// The rows that match, up to the limit.
-fn take(
-    rows: impl Iterator<Item = rusqlite::Result<SessionSummary>>,
-    filter: &ListFilter,
-) -> rusqlite::Result<Vec<SessionSummary>> {
-    let text = filter.text.as_deref().map(str::to_lowercase);
-    let matching = rows.filter(|row| match row {
-        Ok(summary) => matches(summary, filter, text.as_deref()),
-        Err(_) => true,
-    });
-    matching.take(filter.limit.unwrap_or(usize::MAX)).collect()
+fn keyed_summary(row: &Row<'_>) -> rusqlite::Result<(i64, SessionSummary)> {
+    Ok((row.get(9)?, summary(row)?))
 }
 
 fn summary(row: &Row<'_>) -> rusqlite::Result<SessionSummary> {

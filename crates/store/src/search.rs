@@ -14,8 +14,12 @@ use crate::record::decode_fact;
 /// Characters of a hit's text, around the first word that was found.
 const EXCERPT: usize = 160;
 
-/// Messages that are indexed in one transaction.
-const STEP: usize = 64;
+/// Messages that are indexed in one transaction, and the bytes of text after which no further one is.
+const STEP: usize = 32;
+const MOST_TEXT: usize = 16 << 10;
+
+/// Pages of the index that are merged in one transaction.
+const MERGE_STEP: usize = 16;
 
 /// Messages that a search reads because they are not indexed yet.
 const MOST_READ: usize = 1000;
@@ -41,8 +45,13 @@ pub(crate) fn queue_length(connection: &Connection) -> rusqlite::Result<usize> {
 
 /// Indexes some of the messages that wait for it. Must run inside a write transaction.
 pub(crate) fn index_some(connection: &Connection) -> Result<(), StoreError> {
+    let mut size = 0;
     for (key, text) in waiting(connection, STEP)? {
+        if size > MOST_TEXT {
+            break;
+        }
         if let Some(text) = text {
+            size += text.len();
             connection
                 .prepare_cached("INSERT INTO search (rowid, text) VALUES (?1, ?2)")?
                 .execute((key, text))?;
@@ -52,24 +61,32 @@ pub(crate) fn index_some(connection: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Must run before the facts of these keys are deleted: only their text says which words go.
-pub(crate) fn remove(connection: &Connection, first: i64, last: i64) -> Result<(), StoreError> {
-    connection.execute("DELETE FROM unindexed WHERE place BETWEEN ?1 AND ?2", (first, last))?;
-    let mut indexed = connection
-        .prepare_cached("SELECT place FROM facts WHERE place BETWEEN ?1 AND ?2 AND kind = 'itemEnded'")?;
-    let keys: Vec<i64> =
-        indexed.query_map((first, last), |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    for key in keys {
-        let is_indexed = connection
-            .prepare_cached("SELECT 1 FROM search WHERE rowid = ?1")?
-            .query_row([key], |_| Ok(()))
-            .optional()?
-            .is_some();
-        if is_indexed && let Some(text) = message(connection, key)? {
-            connection
-                .prepare_cached("INSERT INTO search (search, rowid, text) VALUES ('delete', ?1, ?2)")?
-                .execute((key, text))?;
-        }
+/// Each transaction adds a part to the index, and a search looks into all parts: this merges some. Returns whether there was
+/// something to merge. Must run inside a write transaction.
+pub(crate) fn merge_some(connection: &Connection) -> rusqlite::Result<bool> {
+    let before = connection.total_changes();
+    connection
+        .prepare_cached("INSERT INTO search (search, rank) VALUES ('merge', ?1)")?
+        .execute([MERGE_STEP])?;
+    // By FTS5's documentation, the statement alone counts as one change.
+    Ok(connection.total_changes() - before >= 2)
+}
+
+/// Must run before the fact of this key is deleted: only its text says which words go.
+pub(crate) fn remove(connection: &Connection, key: i64) -> Result<(), StoreError> {
+    let waited = connection.prepare_cached("DELETE FROM unindexed WHERE place = ?1")?.execute([key])? > 0;
+    if waited {
+        return Ok(());
+    }
+    let is_indexed = connection
+        .prepare_cached("SELECT 1 FROM search WHERE rowid = ?1")?
+        .query_row([key], |_| Ok(()))
+        .optional()?
+        .is_some();
+    if is_indexed && let Some(text) = message(connection, key)? {
+        connection
+            .prepare_cached("INSERT INTO search (search, rowid, text) VALUES ('delete', ?1, ?2)")?
+            .execute((key, text))?;
     }
     Ok(())
 }

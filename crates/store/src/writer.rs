@@ -11,27 +11,28 @@ use domain::{Failure, SessionId};
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::mpsc;
 
-use crate::database::{Database, Role};
+use crate::database::{Database, OTHERS_TURN, Role};
 use crate::error::StoreError;
 use crate::files::StoreFiles;
 use crate::lease::Leases;
+use crate::log::Log;
 use crate::worker::Reply;
-use crate::{chat, encoded, erase, key_values, migrations, search};
+use crate::{deletion, encoded, log, migrations, search};
 
 /// Most jobs of one commit.
 const BATCH: usize = 256;
 
-/// An idle thread writes the write-ahead log back after about this many bytes, a busy one after four times as many.
+/// An idle thread writes the write-ahead log back after about this many bytes, a busy one after twice as many.
 const LOG_LIMIT: usize = 4 << 20;
 
-/// The stored value which says that the files may still hold deleted text.
-const ERASE_DUE: (&str, &str) = ("store", "erase");
+/// Bytes that a step of indexing or deleting writes, about.
+const MAINTENANCE_SIZE: usize = 128 << 10;
 
 /// So many messages are indexed together.
 const INDEX_BATCH: usize = 32;
 
-/// The pause between two tries to erase while another process reads.
-const ERASE_RETRY: Duration = Duration::from_secs(5);
+/// The pause between two tries to remove deleted text while another process reads.
+const DELETION_RETRY: Duration = Duration::from_secs(5);
 
 pub(crate) enum Job {
     /// Opens the file before somebody waits for it.
@@ -94,25 +95,31 @@ impl<T: Send, F: FnMut(&Connection) -> Result<T, StoreError> + Send> Work for Ta
 
 pub(crate) fn run(files: Arc<StoreFiles>, mut inbox: mpsc::Receiver<Job>) {
     let leases = Leases::new(&files);
+    let log = Log::new(&files.database());
     let database = Database::new(files, Role::Writer);
     let mut writer = Writer {
         database,
+        log,
         leases,
         logged: 0,
-        erasing: None,
+        cleaned: 0,
+        writes_back: false,
+        deletion: None,
         deleted: Vec::new(),
-        erase_blocked_at: None,
+        deletion_blocked_at: None,
         unindexed: 0,
+        merges: false,
         is_examined: false,
     };
     let mut jobs = Vec::with_capacity(BATCH);
     while receive(&mut inbox, &mut jobs, writer.has_work()) {
         writer.run_jobs(jobs.drain(..));
-        writer.erase_step();
+        writer.deletion_step();
         writer.index_step();
         writer.maintain(inbox.is_empty());
         writer.open_early(inbox.is_empty());
     }
+    writer.close();
 }
 
 /// Waits for jobs unless there is other work. Returns false when no more jobs can come.
@@ -132,17 +139,24 @@ fn receive(inbox: &mut mpsc::Receiver<Job>, jobs: &mut Vec<Job>, has_work: bool)
 
 struct Writer {
     database: Database,
+    log: Log,
     leases: Leases,
     /// Bytes written since the log was last written back, about.
     logged: usize,
-    /// How far the deleted text has been erased, while that is due.
-    erasing: Option<erase::Progress>,
-    /// Deletions that get their reply when the text is erased.
+    /// How many of them were when its pages were last cleaned.
+    cleaned: usize,
+    /// The log is being written back.
+    writes_back: bool,
+    /// What is to be done next for the chats that were deleted.
+    deletion: Option<deletion::Step>,
+    /// Deletions that get their reply when the text is gone.
     deleted: Vec<Reply<bool>>,
     /// Messages that wait for the full-text index, about.
     unindexed: usize,
+    /// The index may have parts to merge.
+    merges: bool,
     /// When another process's reader last kept the log from being emptied.
-    erase_blocked_at: Option<Instant>,
+    deletion_blocked_at: Option<Instant>,
     /// It is known what the open file has left to do.
     is_examined: bool,
 }
@@ -213,9 +227,8 @@ impl Writer {
         if !self.is_examined {
             self.is_examined = true;
             self.unindexed = search::queue_length(&transaction)?;
-            let is_due = key_values::get(&transaction, ERASE_DUE.0, ERASE_DUE.1)?.is_some();
-            if is_due && self.erase_blocked_at.is_none() {
-                self.erasing.get_or_insert(erase::Progress::START);
+            if deletion::is_due(&transaction)? && self.deletion_blocked_at.is_none() {
+                self.deletion.get_or_insert(deletion::Step::FIRST);
             }
         }
         for work in together {
@@ -235,9 +248,9 @@ impl Writer {
 
     fn delete(&mut self, session: &SessionId, reply: Reply<bool>) {
         match self.delete_held(session) {
-            // Pages that were clean before may hold this chat's text now: erasing begins again.
+            // The steps begin again with this chat.
             Ok(true) => {
-                self.erasing = Some(erase::Progress::START);
+                self.deletion = Some(deletion::Step::FIRST);
                 self.deleted.push(reply);
             }
             outcome => drop(reply.send(outcome)),
@@ -249,73 +262,66 @@ impl Writer {
             return Err(Failure::taken(format!("The chat {session} is in use by {holder}."))
                 .hint("Close it there, then delete it."));
         }
-        let deleted = self.delete_rows(session).map_err(|error| self.database.failure(error));
+        let hidden = self.database.connection().and_then(|connection| deletion::hide(connection, session));
         self.leases.release(session);
-        deleted
-    }
-
-    fn delete_rows(&mut self, session: &SessionId) -> Result<bool, StoreError> {
-        let connection = self.database.connection()?;
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        migrations::still_current(&transaction)?;
-        let existed = chat::delete(&transaction, session)?;
-        if existed {
-            // If this process dies before it has erased the text, the next process does.
-            key_values::put(&transaction, ERASE_DUE.0, ERASE_DUE.1, "due")?;
-        }
-        transaction.commit()?;
-        Ok(existed)
+        hidden.map_err(|error| self.database.failure(error))
     }
 
     fn has_work(&self) -> bool {
-        self.erasing.is_some() || self.unindexed >= INDEX_BATCH
+        self.deletion.is_some() || self.writes_back || self.merges || self.unindexed >= INDEX_BATCH
     }
 
-    /// Indexes a batch of messages after their replies, so that no prompt waits for it.
+    /// Indexes a batch of messages after their replies, so that no prompt waits for it, or merges what was indexed.
     fn index_step(&mut self) {
-        if self.unindexed < INDEX_BATCH {
+        let indexes = self.unindexed >= INDEX_BATCH;
+        if self.deletion.is_some() || !indexes && !self.merges {
             return;
         }
+        self.logged += MAINTENANCE_SIZE;
         let outcome = self.database.connection().and_then(|connection| {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             migrations::still_current(&transaction)?;
-            search::index_some(&transaction)?;
+            let merges = if indexes {
+                search::index_some(&transaction)?;
+                true
+            } else {
+                search::merge_some(&transaction)?
+            };
             let left = search::queue_length(&transaction)?;
             transaction.commit()?;
-            Ok(left)
+            Ok((left, merges))
         });
-        self.unindexed = outcome.unwrap_or_else(|error| {
+        (self.unindexed, self.merges) = outcome.unwrap_or_else(|error| {
             self.database.close();
             let failure = self.database.failure(error);
             tracing::warn!(%failure, "messages are not indexed for the search yet");
-            0
+            (0, false)
         });
+        std::thread::sleep(OTHERS_TURN);
     }
 
     /// One short step, so that other jobs never wait long.
-    fn erase_step(&mut self) {
-        let Some(progress) = self.erasing else { return };
-        let outcome = self.database.connection().and_then(|connection| {
-            let progress = erase::step(connection, progress)?;
-            if progress == erase::Progress::Done {
-                key_values::remove(connection, ERASE_DUE.0, ERASE_DUE.1)?;
-            }
-            Ok(progress)
-        });
-        match outcome {
-            Ok(progress @ erase::Progress::Page(_)) => {
-                self.erasing = Some(progress);
+    fn deletion_step(&mut self) {
+        let Some(step) = self.deletion.take() else { return };
+        self.logged += MAINTENANCE_SIZE;
+        let outcome = self
+            .database
+            .connection()
+            .and_then(|connection| deletion::advance(connection, &mut self.log, step));
+        self.deletion_blocked_at = match outcome {
+            Ok(deletion::Outcome::Next(step)) => {
+                self.deletion = Some(step);
+                std::thread::sleep(OTHERS_TURN);
                 return;
             }
-            Ok(erase::Progress::Done) => self.erase_blocked_at = None,
-            Ok(erase::Progress::Blocked) => self.erase_blocked_at = Some(Instant::now()),
+            Ok(deletion::Outcome::Done) => None,
+            Ok(deletion::Outcome::Blocked) => Some(Instant::now()),
             Err(error) => {
-                self.erase_blocked_at = Some(Instant::now());
                 let failure = self.database.failure(error);
                 tracing::warn!(%failure, "a deleted chat is not erased from the disk yet");
+                Some(Instant::now())
             }
-        }
-        self.erasing = None;
+        };
         for reply in self.deleted.drain(..) {
             let _ = reply.send(Ok(true));
         }
@@ -332,20 +338,37 @@ impl Writer {
 
     /// Runs after all replies.
     fn maintain(&mut self, idle: bool) {
-        if idle && self.erase_blocked_at.is_some_and(|blocked| blocked.elapsed() > ERASE_RETRY) {
-            self.erase_blocked_at = None;
-            self.erasing.get_or_insert(erase::Progress::START);
+        if idle && self.deletion_blocked_at.is_some_and(|blocked| blocked.elapsed() > DELETION_RETRY) {
+            self.deletion_blocked_at = None;
+            self.deletion.get_or_insert(deletion::Step::FIRST);
         }
-        if self.logged > 4 * LOG_LIMIT || idle && self.logged > LOG_LIMIT {
-            self.logged = 0;
-            let written_back = self
-                .database
-                .connection()
-                .and_then(|connection| Ok(connection.execute_batch("PRAGMA wal_checkpoint(PASSIVE)")?));
-            if let Err(error) = written_back {
+        self.writes_back |= self.logged > 2 * LOG_LIMIT || idle && self.logged > LOG_LIMIT;
+        if !self.writes_back && self.logged < self.cleaned + LOG_LIMIT {
+            return;
+        }
+        let next = if self.writes_back { log::Next::WriteBack } else { log::Next::Nothing };
+        let outcome = self.database.connection().and_then(|connection| self.log.step(connection, next));
+        match outcome {
+            Ok(false) => return std::thread::sleep(OTHERS_TURN),
+            Ok(true) => {}
+            Err(error) => {
                 let failure = self.database.failure(error);
                 tracing::warn!(%failure, "the write-ahead log cannot be written back");
             }
+        }
+        if self.writes_back {
+            self.logged = 0;
+        }
+        self.writes_back = false;
+        self.cleaned = self.logged;
+    }
+
+    /// Leaves one tidy file, unless others have it open or something is amiss with it.
+    fn close(mut self) {
+        if !self.database.is_closed()
+            && let Ok(connection) = self.database.connection()
+        {
+            let _ = self.log.allow_removal(connection);
         }
     }
 }

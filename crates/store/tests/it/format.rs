@@ -59,7 +59,7 @@ fn old_words_still_open() {
 /// Every released format stays readable: a later one gets a fixture of its own and these stay as they are.
 #[tokio::test]
 async fn files_of_every_format_open() {
-    for fixture in ["v1.sqlite", "v2.sqlite"] {
+    for fixture in ["v1.sqlite", "v2.sqlite", "v3.sqlite"] {
         check_opens(fixture).await;
     }
 }

@@ -99,7 +99,7 @@ fn traces(directory: &Path, text: &str) -> usize {
 #[tokio::test]
 async fn a_deleted_chat_leaves_no_text_in_any_file() {
     for seed in 1..=2 {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = crate::memory_folder();
         let journal = journal(directory.path());
         let mut dice = Dice(seed * 7919);
         let names = ["alpha", "beta", "gamma", "delta", "epsilon"];
@@ -136,29 +136,116 @@ async fn a_deleted_chat_leaves_no_text_in_any_file() {
     }
 }
 
-/// A process that died after it deleted a chat and before it erased it: the next one does the rest.
+/// A process that died after it hid a chat and before it erased it: the next one does the rest, and gives the chat's key to
+/// nobody before.
 #[tokio::test]
 async fn an_interrupted_deletion_is_finished_by_the_next_process() {
     let directory = tempfile::tempdir().unwrap();
     let first = journal(directory.path());
-    for name in ["gone", "stays"] {
+    for name in ["stays", "gone"] {
         chat(&first, name).await;
-        first.append(&id(name), vec![user_message(1, &format!("secret-of-{name}"))]).await.unwrap();
+        let said = (0..200).map(|number| user_message(number, &format!("secret-of-{name}")));
+        first.append(&id(name), said.collect()).await.unwrap();
     }
     let crashed = sqlite(directory.path());
     crashed
         .execute_batch(
             "PRAGMA secure_delete = ON; PRAGMA wal_autocheckpoint = 0;
-             BEGIN; DELETE FROM facts WHERE session = 1; DELETE FROM sessions WHERE key = 1;
-             INSERT INTO records VALUES ('store', 'erase', 'due'); COMMIT",
+             BEGIN; INSERT INTO deleted VALUES (2); UPDATE last_deleted SET key = 2;
+             DELETE FROM sessions WHERE key = 2; COMMIT",
         )
         .unwrap();
-    assert!(traces(directory.path(), "secret-of-gone") > 0);
+    assert!(traces(directory.path(), "secret-of-gone") >= 200);
     let second = journal(directory.path());
-    second.put("any", "write", String::new()).await.unwrap();
+    chat(&second, "new").await;
     // The test's own timeout ends a text that stays.
     while traces(directory.path(), "secret-of-gone") > 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert_eq!(read_all(&second, &id("stays")).await.len(), 2);
+    assert_eq!(read_all(&second, &id("stays")).await.len(), 201);
+    assert_eq!(read_all(&second, &id("new")).await.len(), 1);
+    let key: i64 =
+        crashed.query_row("SELECT key FROM sessions WHERE id = 'new'", [], |row| row.get(0)).unwrap();
+    assert_eq!(key, 3);
+}
+
+/// A file of an older format may hold copies of rows anywhere, which its first deletion removes.
+#[tokio::test]
+async fn copies_from_before_are_found_by_the_first_deletion() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = journal(directory.path());
+    for name in ["gone", "stays"] {
+        chat(&first, name).await;
+    }
+    drop(first);
+    let before = sqlite(directory.path());
+    // Rows of one chat before those of the other split pages, and SQLite writes them back as they are.
+    before.execute_batch("INSERT INTO records VALUES ('store', 'copies', 'possible'); BEGIN").unwrap();
+    let mut insert = before
+        .prepare("INSERT INTO facts (place, at, kind, body) VALUES (?1 << 32 | ?2, 1, 'later', ?3)")
+        .unwrap();
+    for number in 2..400 {
+        for (key, name) in [(1, "gone"), (2, "stays")] {
+            let text = format!("secret-of-{name} {}", "lorem ".repeat(number % 70));
+            insert.execute((key, number as i64, text)).unwrap();
+        }
+    }
+    drop(insert);
+    before.execute_batch("COMMIT; PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    let rows = 2 * 398;
+    assert!(traces(directory.path(), "secret-of-") > rows, "no page holds a copy");
+    drop(before);
+    let second = journal(directory.path());
+    assert!(second.delete(&id("gone")).await.unwrap());
+    assert_eq!(traces(directory.path(), "secret-of-gone"), 0);
+    assert_eq!(traces(directory.path(), "secret-of-stays"), 398);
+}
+
+/// Several processes write, write back, index, delete and end: no page of the file keeps a copy of a row, so that a later
+/// deletion need not look at it.
+#[tokio::test]
+async fn the_file_holds_no_copies_of_rows() {
+    let directory = crate::memory_folder();
+    let mut dice = Dice(20_011);
+    let mut journals = [journal(directory.path()), journal(directory.path()), journal(directory.path())];
+    let chats = 30;
+    for number in 0..chats {
+        chat(&journals[number % 3], &format!("chat-{number}")).await;
+    }
+    for round in 0..40 * crate::scale() {
+        let number = dice.below(chats as u64) as usize;
+        let size = [2, 10, 60, 600][dice.below(4) as usize];
+        let text = format!("<{number}> {}", "lorem ".repeat(size));
+        let facts = (0..64).map(|place| user_message(place, &text)).collect();
+        journals[number % 3].append(&id(&format!("chat-{number}")), facts).await.unwrap();
+        if round % 17 == 16 {
+            let short = format!("short-{round}");
+            chat(&journals[0], &short).await;
+            journals[0].append(&id(&short), vec![user_message(1, "ipsum")]).await.unwrap();
+            assert!(journals[1].delete(&id(&short)).await.is_err(), "it is held");
+            assert!(journals[0].delete(&id(&short)).await.unwrap());
+        }
+        if round % 13 == 12 {
+            let place = dice.below(3) as usize;
+            journals[place] = journal(directory.path());
+            for number in (place..chats).step_by(3) {
+                journals[place].lease(&id(&format!("chat-{number}"))).await.unwrap();
+            }
+        }
+    }
+    drop(journals);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2, "more than the file and the leases");
+    let file = fs::read(directory.path().join("chats.sqlite")).unwrap();
+    let pages: Vec<&[u8]> = file.chunks_exact(4096).skip(1).collect();
+    assert!(pages.len() > 500, "{}", pages.len());
+    // Between the list of cells and the cells of a page with rows there are zeros only.
+    let number = |page: &[u8], at: usize| usize::from(u16::from_be_bytes([page[at], page[at + 1]]));
+    let dirty = pages.iter().filter(|page| match page[0] {
+        kind @ (2 | 5 | 10 | 13) => {
+            let start = if kind < 6 { 12 } else { 8 } + 2 * number(page, 3);
+            page[start..number(page, 5)].iter().any(|byte| *byte != 0)
+        }
+        _ => false,
+    });
+    assert_eq!(dirty.count(), 0);
 }
