@@ -58,8 +58,12 @@ pub(crate) fn hide(connection: &mut Connection, session: &SessionId) -> Result<b
     Ok(existed)
 }
 
-/// Whether a process has left deleted text behind.
+/// Whether a process has left deleted text behind. Must run inside a write transaction.
 pub(crate) fn is_due(connection: &Connection) -> Result<bool, StoreError> {
+    if !erase::knows_pages(connection)? {
+        // This process writes the log back as it is.
+        key_values::put(connection, COPIES.0, COPIES.1, "possible")?;
+    }
     Ok(connection.query_row("SELECT EXISTS (SELECT 1 FROM deleted)", [], |row| row.get(0))?)
 }
 
@@ -93,7 +97,9 @@ pub(crate) fn advance(connection: &mut Connection, log: &mut Log, step: Step) ->
         Step::Pages { from, chats } => match erase::clean_from(connection, from)? {
             Some(from) => Outcome::Next(Step::Pages { from, chats }),
             None => {
-                key_values::remove(connection, COPIES.0, COPIES.1)?;
+                if erase::knows_pages(connection)? {
+                    key_values::remove(connection, COPIES.0, COPIES.1)?;
+                }
                 Outcome::Next(Step::WriteBack { chats })
             }
         },

@@ -12,20 +12,20 @@ use crate::database::OTHERS_TURN;
 const PAGES_PER_READ: u32 = 512;
 /// Pages that are cleaned in one transaction.
 const PAGES_PER_WRITE: usize = 64;
-/// In a larger file the first byte of a page does not tell what the page holds: nothing is cleaned there.
+/// In a larger file the first byte of a page does not tell what the page holds.
 const MOST_PAGES: u32 = 0x0200_0000;
 /// Page 1 holds the schema, never text of a chat.
 pub(crate) const FIRST_PAGE: u32 = 2;
 
-const _: () = assert!(
-    option_env!("LIBSQLITE3_FLAGS").is_some(),
-    "Build inside the checkout: its .cargo/config.toml sets how SQLite is built, with access to pages."
-);
-
 /// Looks at some pages of the file from `first` on. Returns the page where the next step begins, none at the end.
 pub(crate) fn clean_from(connection: &mut Connection, first: u32) -> rusqlite::Result<Option<u32>> {
+    if !knows_pages(connection)? {
+        // Others stand still meanwhile, but SQLite can do it in every build and every file.
+        connection.execute_batch("PRAGMA temp_store = FILE; VACUUM; PRAGMA temp_store = MEMORY;")?;
+        return Ok(None);
+    }
     let last = connection.query_row("PRAGMA page_count", [], |row| row.get::<_, u32>(0))?;
-    if first > last || !knows_pages(connection)? {
+    if first > last {
         return Ok(None);
     }
     let next = first.saturating_add(PAGES_PER_READ);
@@ -45,9 +45,12 @@ pub(crate) fn clean_from(connection: &mut Connection, first: u32) -> rusqlite::R
     Ok(Some(next))
 }
 
-/// Whether a page tells what it holds.
+/// Whether pages can be read and written, and tell what they hold. SQLite as `.cargo/config.toml` builds it can; as
+/// `cargo install` builds it, it cannot.
 pub(crate) fn knows_pages(connection: &Connection) -> rusqlite::Result<bool> {
-    Ok(connection.query_row("PRAGMA page_count", [], |row| row.get::<_, u32>(0))? < MOST_PAGES)
+    let query = "SELECT (SELECT page_count FROM pragma_page_count) < ?1
+                 AND EXISTS (SELECT 1 FROM pragma_module_list WHERE name = 'sqlite_dbpage')";
+    connection.prepare_cached(query)?.query_row([MOST_PAGES], |row| row.get(0))
 }
 
 /// Whether there is something in the unused bytes of a page.
