@@ -69,31 +69,7 @@ pub(crate) fn is_due(connection: &Connection) -> Result<bool, StoreError> {
 
 pub(crate) fn advance(connection: &mut Connection, log: &mut Log, step: Step) -> Result<Outcome, StoreError> {
     Ok(match step {
-        Step::Facts(most) => {
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let start = Instant::now();
-            migrations::still_current(&transaction)?;
-            let chats = hidden(&transaction)?;
-            let mut left = most;
-            for chat in &chats {
-                left -= chat::delete_some(&transaction, *chat, left)?;
-            }
-            transaction.commit()?;
-            if left == 0 {
-                let took = start.elapsed();
-                let most = match took {
-                    _ if took > LONGEST_LOCK => most / 2,
-                    _ if took < LONGEST_LOCK / 2 => most + most.div_ceil(4),
-                    _ => most,
-                };
-                return Ok(Outcome::Next(Step::Facts(most.clamp(FEWEST_FACTS, MOST_FACTS))));
-            }
-            let has_copies = key_values::get(connection, COPIES.0, COPIES.1)?.is_some();
-            Outcome::Next(match has_copies {
-                true => Step::Pages { from: erase::FIRST_PAGE, chats },
-                false => Step::WriteBack { chats },
-            })
-        }
+        Step::Facts(most) => Outcome::Next(delete_facts(connection, most)?),
         Step::Pages { from, chats } => match erase::clean_from(connection, from)? {
             Some(from) => Outcome::Next(Step::Pages { from, chats }),
             None => {
@@ -117,6 +93,33 @@ pub(crate) fn advance(connection: &mut Connection, log: &mut Log, step: Step) ->
             }
             Outcome::Done
         }
+    })
+}
+
+/// Deletes up to `most` facts of hidden chats in one transaction. Returns what comes next.
+fn delete_facts(connection: &mut Connection, most: usize) -> Result<Step, StoreError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let start = Instant::now();
+    migrations::still_current(&transaction)?;
+    let chats = hidden(&transaction)?;
+    let mut left = most;
+    for chat in &chats {
+        left -= chat::delete_some(&transaction, *chat, left)?;
+    }
+    transaction.commit()?;
+    if left == 0 {
+        let took = start.elapsed();
+        let most = match took {
+            _ if took > LONGEST_LOCK => most / 2,
+            _ if took < LONGEST_LOCK / 2 => most + most.div_ceil(4),
+            _ => most,
+        };
+        return Ok(Step::Facts(most.clamp(FEWEST_FACTS, MOST_FACTS)));
+    }
+    let has_copies = key_values::get(connection, COPIES.0, COPIES.1)?.is_some();
+    Ok(match has_copies {
+        true => Step::Pages { from: erase::FIRST_PAGE, chats },
+        false => Step::WriteBack { chats },
     })
 }
 

@@ -155,7 +155,7 @@ struct Writer {
     unindexed: usize,
     /// The index may have parts to merge.
     merges: bool,
-    /// When another process's reader last kept the log from being emptied.
+    /// When deleted text could last not be removed: somebody was reading from the log, or an error.
     deletion_blocked_at: Option<Instant>,
     /// It is known what the open file has left to do.
     is_examined: bool,
