@@ -180,7 +180,9 @@ async fn copies_from_before_are_found_by_the_first_deletion() {
     drop(first);
     let before = sqlite(directory.path());
     // Rows of one chat before those of the other split pages, and SQLite writes them back as they are.
-    before.execute_batch("INSERT INTO records VALUES ('store', 'copies', 'possible'); BEGIN").unwrap();
+    before
+        .execute_batch("INSERT OR REPLACE INTO records VALUES ('store', 'copies', 'possible'); BEGIN")
+        .unwrap();
     let mut insert = before
         .prepare("INSERT INTO facts (place, at, kind, body) VALUES (?1 << 32 | ?2, 1, 'later', ?3)")
         .unwrap();
