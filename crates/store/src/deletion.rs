@@ -21,6 +21,9 @@ const FACTS: usize = 16;
 const FEWEST_FACTS: usize = 4;
 const MOST_FACTS: usize = 1024;
 
+/// Steps of writing the log back before the deletion waits: other processes write faster, or the disk is at fault.
+const MOST_TRIES: usize = 100;
+
 /// The stored value which says that pages of the file may hold copies of rows.
 const COPIES: (&str, &str) = ("store", "copies");
 
@@ -31,8 +34,8 @@ pub(crate) enum Step {
     Facts(usize),
     /// Looks at the pages from this one on, after the facts of these chats were deleted.
     Pages { from: u32, chats: Vec<i64> },
-    /// Brings the pages in the log into the file.
-    WriteBack { chats: Vec<i64> },
+    /// Brings the pages in the log into the file, after so many tries.
+    WriteBack { tries: usize, chats: Vec<i64> },
     /// Removes the old states of pages from the log.
     EmptyLog { chats: Vec<i64> },
 }
@@ -44,7 +47,7 @@ impl Step {
 /// What a step came to.
 pub(crate) enum Outcome {
     Next(Step),
-    /// Another process was reading older pages; the caller tries again later.
+    /// Somebody reads from the log or writes too fast; the caller tries again later.
     Blocked,
     Done,
 }
@@ -62,9 +65,14 @@ pub(crate) fn hide(connection: &mut Connection, session: &SessionId) -> Result<b
 pub(crate) fn is_due(connection: &Connection) -> Result<bool, StoreError> {
     if !erase::knows_pages(connection)? {
         // This process writes the log back as it is.
-        key_values::put(connection, COPIES.0, COPIES.1, "possible")?;
+        note_copies(connection)?;
     }
     Ok(connection.query_row("SELECT EXISTS (SELECT 1 FROM deleted)", [], |row| row.get(0))?)
+}
+
+/// After pages may have reached the file unseen: the next deletion looks at all of them.
+pub(crate) fn note_copies(connection: &Connection) -> Result<(), StoreError> {
+    key_values::put(connection, COPIES.0, COPIES.1, "possible")
 }
 
 pub(crate) fn advance(connection: &mut Connection, log: &mut Log, step: Step) -> Result<Outcome, StoreError> {
@@ -76,13 +84,14 @@ pub(crate) fn advance(connection: &mut Connection, log: &mut Log, step: Step) ->
                 if erase::knows_pages(connection)? {
                     key_values::remove(connection, COPIES.0, COPIES.1)?;
                 }
-                Outcome::Next(Step::WriteBack { chats })
+                Outcome::Next(Step::WriteBack { tries: 0, chats })
             }
         },
-        Step::WriteBack { chats } => Outcome::Next(match log.step(connection, Next::WriteBack)? {
-            true => Step::EmptyLog { chats },
-            false => Step::WriteBack { chats },
-        }),
+        Step::WriteBack { tries, chats } => match log.step(connection, Next::WriteBack)? {
+            true => Outcome::Next(Step::EmptyLog { chats }),
+            false if tries < MOST_TRIES => Outcome::Next(Step::WriteBack { tries: tries + 1, chats }),
+            false => Outcome::Blocked,
+        },
         Step::EmptyLog { chats } => {
             if !log.empty(connection)? {
                 return Ok(Outcome::Blocked);
@@ -119,7 +128,7 @@ fn delete_facts(connection: &mut Connection, most: usize) -> Result<Step, StoreE
     let has_copies = key_values::get(connection, COPIES.0, COPIES.1)?.is_some();
     Ok(match has_copies {
         true => Step::Pages { from: erase::FIRST_PAGE, chats },
-        false => Step::WriteBack { chats },
+        false => Step::WriteBack { tries: 0, chats },
     })
 }
 

@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use domain::Failure;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -158,7 +159,11 @@ impl Log {
     /// The end of what was committed; every later transaction sees that. None while another process is just changing it.
     fn position(&self, connection: &Connection) -> Result<Option<Position>, StoreError> {
         let generation = self.generation()?;
-        let frames: i64 = connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1))?;
+        let (is_busy, frames): (bool, i64) =
+            connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        if !is_busy && frames < 0 {
+            return Err(Failure::internal("The chat database has lost its write-ahead log.").into());
+        }
         // A negative number means that SQLite could not read it.
         let frames =
             u64::try_from(frames).ok().filter(|_| self.generation().is_ok_and(|now| now == generation));

@@ -317,6 +317,7 @@ impl Writer {
             Ok(deletion::Outcome::Done) => None,
             Ok(deletion::Outcome::Blocked) => Some(Instant::now()),
             Err(error) => {
+                self.distrust_log();
                 let failure = self.database.failure(error);
                 tracing::warn!(%failure, "a deleted chat is not erased from the disk yet");
                 Some(Instant::now())
@@ -352,6 +353,7 @@ impl Writer {
             Ok(false) => return std::thread::sleep(OTHERS_TURN),
             Ok(true) => {}
             Err(error) => {
+                self.distrust_log();
                 let failure = self.database.failure(error);
                 tracing::warn!(%failure, "the write-ahead log cannot be written back");
             }
@@ -361,6 +363,14 @@ impl Writer {
         }
         self.writes_back = false;
         self.cleaned = self.logged;
+    }
+
+    /// After a fault of the disk SQLite may have gone on without a log: a new connection begins with one again.
+    fn distrust_log(&mut self) {
+        self.database.close();
+        if let Ok(connection) = self.database.connection() {
+            let _ = deletion::note_copies(connection);
+        }
     }
 
     /// Leaves one tidy file, unless others have it open or something is amiss with it.
