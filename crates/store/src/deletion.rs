@@ -10,7 +10,7 @@ use domain::SessionId;
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::StoreError;
-use crate::log::{Log, Next};
+use crate::log::Log;
 use crate::{chat, erase, key_values, migrations};
 
 /// Others wait while facts are deleted: about so long at most.
@@ -34,7 +34,7 @@ pub(crate) enum Step {
     Facts(usize),
     /// Looks at the pages from this one on, after the facts of these chats were deleted.
     Pages { from: u32, chats: Vec<i64> },
-    /// Brings the pages in the log into the file, after so many tries.
+    /// Brings the pages in the log into the file; so often it was tried already.
     WriteBack { tries: usize, chats: Vec<i64> },
     /// Removes the old states of pages from the log.
     EmptyLog { chats: Vec<i64> },
@@ -87,7 +87,7 @@ pub(crate) fn advance(connection: &mut Connection, log: &mut Log, step: Step) ->
                 Outcome::Next(Step::WriteBack { tries: 0, chats })
             }
         },
-        Step::WriteBack { tries, chats } => match log.step(connection, Next::WriteBack)? {
+        Step::WriteBack { tries, chats } => match log.write_back_some(connection)? {
             true => Outcome::Next(Step::EmptyLog { chats }),
             false if tries < MOST_TRIES => Outcome::Next(Step::WriteBack { tries: tries + 1, chats }),
             false => Outcome::Blocked,

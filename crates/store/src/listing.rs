@@ -21,7 +21,7 @@ const SEVERAL_FOLDERS: &str = "workspace LIKE '%\",\"%'";
 
 pub(crate) fn list(connection: &Connection, filter: &ListFilter) -> Result<Vec<SessionSummary>, StoreError> {
     let (updated, key) = position(connection, filter.after.as_ref())?;
-    let query = |condition: &str, workspace: String| -> Result<_, StoreError> {
+    let query = |condition: &str, workspace: Option<String>| -> Result<_, StoreError> {
         let mut statement = connection.prepare_cached(&format!(
             "SELECT {COLUMNS} FROM sessions
              WHERE {condition} AND quarter <= ?1 / {QUARTER} AND (updated, key) < (?1, ?2)
@@ -29,19 +29,19 @@ pub(crate) fn list(connection: &Connection, filter: &ListFilter) -> Result<Vec<S
         ))?;
         statement.raw_bind_parameter(1, updated)?;
         statement.raw_bind_parameter(2, key)?;
-        if statement.parameter_count() == 3 {
+        if let Some(workspace) = workspace {
             statement.raw_bind_parameter(3, workspace)?;
         }
         Ok(statement)
     };
     let mut queries = Vec::new();
     match &filter.workspace {
-        None => queries.push(query("TRUE", String::new())?),
+        None => queries.push(query("TRUE", None)?),
         Some(folders) => {
             for folder in folders.iter().collect::<HashSet<_>>() {
-                queries.push(query("workspace = ?3", to_json(&[folder])?)?);
+                queries.push(query("workspace = ?3", Some(to_json(&[folder])?))?);
             }
-            queries.push(query(SEVERAL_FOLDERS, String::new())?);
+            queries.push(query(SEVERAL_FOLDERS, None)?);
         }
     }
     let text = filter.text.as_deref().map(str::to_lowercase);
@@ -59,7 +59,7 @@ pub(crate) fn list(connection: &Connection, filter: &ListFilter) -> Result<Vec<S
     Ok(found)
 }
 
-/// The next row of those queries, each newest first, whose next row is the newest; or an error of one.
+/// Takes the newest of the next rows of all queries; each query gives its rows newest first. Errors come first.
 fn newest_of<I: Iterator<Item = rusqlite::Result<(i64, SessionSummary)>>>(
     queries: &mut [Peekable<I>],
 ) -> Option<I::Item> {

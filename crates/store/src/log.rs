@@ -1,7 +1,7 @@
 //! The write-ahead log on its way back into the database file.
 //!
 //! Must not know the tables. Invariant: SQLite begins the log anew only after each page in it was looked at in its last
-//! state and found without copies of rows. So the file holds no copies, and who erases deleted text looks at the log alone.
+//! state and found without copies of rows. So the file holds no copies, and a deletion looks at the log alone.
 //! Every connection is opened so that SQLite itself never writes the log back.
 
 use std::collections::HashMap;
@@ -27,13 +27,6 @@ const LONG: u64 = 4096;
 /// The pause before another try to empty a log that somebody reads.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What follows when all pages are clean.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
-    Nothing,
-    WriteBack,
-}
-
 pub(crate) struct Log {
     database: PathBuf,
     path: PathBuf,
@@ -57,31 +50,37 @@ impl Log {
         Self { database: database.to_owned(), path: path.into(), checked: Position::default() }
     }
 
-    /// One short step of cleaning the pages that were written since the last look, and then of writing back what no reader
-    /// needs in its old state. Others go on reading and writing meanwhile. Returns whether that is done.
-    pub(crate) fn step(&mut self, connection: &mut Connection, next: Next) -> Result<bool, StoreError> {
+    /// Cleans some of the pages that were written since the last look. Returns whether none is left.
+    pub(crate) fn clean_some(&mut self, connection: &mut Connection) -> Result<bool, StoreError> {
         let Some(mut position) = self.position(connection)? else { return Ok(false) };
-        let checked = self.checked_in(position.generation);
-        let is_short = position.frames <= checked + FRAMES_PER_STEP;
-        if is_short && next == Next::WriteBack {
-            // The first try cleans what this process wrote; what others write meanwhile is little.
-            let is_done = self.try_to_write_back(connection, TransactionBehavior::Deferred)?
-                || self.try_to_write_back(connection, TransactionBehavior::Deferred)?;
-            if is_done && position.frames > LONG {
-                // SQLite begins the log anew when all of it is in the file, which never happens while several processes
-                // write without a pause.
-                return self.try_to_write_back(connection, TransactionBehavior::Immediate);
-            }
-            return Ok(is_done);
-        }
-        position.frames = position.frames.min(checked + FRAMES_PER_STEP);
+        let end = position.frames;
+        position.frames = end.min(self.checked_in(position.generation) + FRAMES_PER_STEP);
         let dirty = self.dirty_pages(connection, position)?;
         erase::clean(connection, &dirty)?;
         self.checked = position;
-        Ok(is_short)
+        Ok(position.frames == end)
     }
 
-    /// After `step`: writes the rest back and removes all older bytes from the log. Returns false while anybody reads from
+    /// One short step of writing back what no reader needs in its old state. Others go on reading and writing meanwhile.
+    /// Returns whether that is done.
+    pub(crate) fn write_back_some(&mut self, connection: &mut Connection) -> Result<bool, StoreError> {
+        let Some(position) = self.position(connection)? else { return Ok(false) };
+        if position.frames > self.checked_in(position.generation) + FRAMES_PER_STEP {
+            self.clean_some(connection)?;
+            return Ok(false);
+        }
+        // The first try cleans what this process wrote; what others write meanwhile is little.
+        let is_done = self.try_to_write_back(connection, TransactionBehavior::Deferred)?
+            || self.try_to_write_back(connection, TransactionBehavior::Deferred)?;
+        if is_done && position.frames > LONG {
+            // SQLite begins the log anew when all of it is in the file, which never happens while several processes write
+            // without a pause.
+            return self.try_to_write_back(connection, TransactionBehavior::Immediate);
+        }
+        Ok(is_done)
+    }
+
+    /// After `write_back_some`: writes the rest back and removes all older bytes from the log. Returns false while anybody reads from
     /// the log.
     pub(crate) fn empty(&mut self, connection: &mut Connection) -> Result<bool, StoreError> {
         // The first commit of a new generation cuts the file to its own length.

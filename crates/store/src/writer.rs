@@ -17,7 +17,7 @@ use crate::files::StoreFiles;
 use crate::lease::Leases;
 use crate::log::Log;
 use crate::worker::Reply;
-use crate::{deletion, encoded, log, migrations, search};
+use crate::{deletion, encoded, migrations, search};
 
 /// Most jobs of one commit.
 const BATCH: usize = 256;
@@ -347,8 +347,10 @@ impl Writer {
         if !self.writes_back && self.logged < self.cleaned + LOG_LIMIT {
             return;
         }
-        let next = if self.writes_back { log::Next::WriteBack } else { log::Next::Nothing };
-        let outcome = self.database.connection().and_then(|connection| self.log.step(connection, next));
+        let outcome = self.database.connection().and_then(|connection| match self.writes_back {
+            true => self.log.write_back_some(connection),
+            false => self.log.clean_some(connection),
+        });
         match outcome {
             Ok(false) => return std::thread::sleep(OTHERS_TURN),
             Ok(true) => {}
