@@ -46,7 +46,7 @@ impl InstructionGuard {
     pub fn check(&self) {
         let works = Command::new("valgrind").arg("--version").output().is_ok_and(|it| it.status.success());
         if !works {
-            eprintln!("skipped: valgrind is not installed");
+            crate::skip("valgrind is not installed");
             return;
         }
         let machine = machine();
@@ -56,7 +56,7 @@ impl InstructionGuard {
         }
         let text = std::fs::read_to_string(&self.baseline).unwrap_or_default();
         if text.lines().next() != Some(&*machine) {
-            eprintln!("skipped: there is no baseline for {machine}");
+            crate::skip(format!("there is no baseline for {machine}"));
             return;
         }
         compare(&parsed(&text), &self.measure_all());

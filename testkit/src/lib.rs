@@ -14,6 +14,7 @@ pub mod memory_store;
 pub mod postgres;
 pub mod sample;
 pub mod scripted_model;
+pub mod skipping;
 
 pub use fake_engine::{FakeEngine, Seen};
 pub use fake_model::{Answer, FakeModel, Gate, Request, clock};
@@ -23,3 +24,4 @@ pub use memory_store::MemoryStore;
 #[cfg(target_os = "linux")]
 pub use postgres::PostgresServer;
 pub use scripted_model::{ModelStep, ScriptedAnswer, ScriptedModels};
+pub use skipping::{is_full_run, skip};

@@ -1,7 +1,6 @@
 //! A real PostgreSQL server for one test: its own folder, a private socket, another user than root.
 
 #![allow(clippy::disallowed_methods, reason = "it starts a server")]
-#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
@@ -52,7 +51,7 @@ impl PostgresServer {
             let mut command = server.command_at("/bin/sh".as_ref());
             let made = command.args(["-c", line]).status();
             if !made.is_ok_and(|status| status.success()) {
-                println!("skipped: openssl cannot make certificates here");
+                crate::skip("openssl cannot make certificates here");
                 return None;
             }
         }
@@ -70,7 +69,7 @@ impl PostgresServer {
     /// Makes the files of a server and does not start it.
     fn prepare(options: &[&str]) -> Option<Self> {
         let Some(programs) = programs() else {
-            println!("skipped: PostgreSQL is not installed (scripts/setup test installs it)");
+            crate::skip("PostgreSQL is not installed (scripts/setup test installs it)");
             return None;
         };
         let folder = std::env::temp_dir().join(format!("dragoman-pg-{}-{}", std::process::id(), unique()));

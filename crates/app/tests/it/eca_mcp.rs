@@ -265,7 +265,11 @@ fn reference_server() -> Option<std::path::PathBuf> {
         std::fs::copy(ours.join(file), folder.join(file)).expect("a copy");
     }
     let arguments = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"];
-    let installed = Command::new("npm").args(arguments).current_dir(&folder).output().ok()?;
+    let installed = Command::new("npm").args(arguments).current_dir(&folder).output();
+    let Ok(installed) = installed else {
+        testkit::skip("there is no npm on this machine");
+        return None;
+    };
     assert!(installed.status.success(), "{installed:?}");
     std::fs::write(folder.join("installed"), lock).expect("a mark");
     Some(folder.join(program))

@@ -59,7 +59,7 @@ fn says_full(message: &Value) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_is_named_and_what_was_acknowledged_is_there() {
     if !can_mount() {
-        println!("skipped: this system lets no user mount a file system in a namespace");
+        testkit::skip("this system lets no user mount a file system in a namespace");
         return;
     }
     let (home, fake) = (Home::new(), FakeModel::start().await);

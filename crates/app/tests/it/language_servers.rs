@@ -33,7 +33,7 @@ async fn run_finds_definitions_and_errors_by_a_language_server() {
     assert!(offered.contains("editor_definition") && offered.contains("editor_references"), "{offered}");
     let last = requests.iter().flat_map(|request| request.tool_results()).collect::<Vec<_>>().join("\n");
     if last.contains("dragoman trust") {
-        // This machine cannot build the wall, and nobody trusted the folder.
+        testkit::skip("this system has no complete sandbox, and nobody trusted the folder");
         return;
     }
     assert!(last.contains("a.small:1:5"), "{last}");

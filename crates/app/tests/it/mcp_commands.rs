@@ -303,7 +303,7 @@ fn logins_are_encrypted_with_the_key_of_a_real_keyring() {
         let is_there =
             std::process::Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
         if !is_there.is_ok_and(|it| it.status.success()) {
-            println!("skipped: there is no {program} (Debian: gnome-keyring, libsecret-tools, dbus)");
+            testkit::skip(format!("there is no {program} (Debian: gnome-keyring, libsecret-tools, dbus)"));
             return;
         }
     }

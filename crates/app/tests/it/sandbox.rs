@@ -29,7 +29,7 @@ async fn is_whole(home: &Home) -> bool {
     let (_, text) = output(home, &json!({}), &["doctor"], false).await;
     let whole = text.contains("namespaces, Landlock and seccomp");
     if !whole {
-        eprintln!("not tried: {text}");
+        testkit::skip("this system has no complete sandbox");
     }
     whole
 }
@@ -254,7 +254,7 @@ async fn a_smaller_wall_says_so_and_asks_more_often() {
     let config = sandboxed(&fake);
     let (_, text) = output(&home, &config, &["doctor"], true).await;
     if !text.contains("smaller sandbox") {
-        return eprintln!("not tried: {text}");
+        return testkit::skip("this system has no complete sandbox");
     }
     let explain = ["explain-permission", "shell_command", r#"{"command": "touch a.txt"}"#];
     assert!(output(&home, &config, &explain, true).await.1.starts_with("ask: "));

@@ -184,7 +184,7 @@ async fn python_package() -> Option<std::path::PathBuf> {
             step.kill_on_drop(true).stdin(std::process::Stdio::null());
             let ended = tokio::time::timeout(std::time::Duration::from_secs(300), step.output()).await;
             if !ended.is_ok_and(|it| it.is_ok_and(|it| it.status.success())) {
-                println!("skipped: {PACKAGE} cannot be installed here");
+                testkit::skip(format!("{PACKAGE} cannot be installed here"));
                 return None;
             }
         }

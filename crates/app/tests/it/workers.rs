@@ -438,7 +438,7 @@ for document in yaml.safe_load_all(open('kubernetes.yaml')):
             command.stdin(Stdio::null()).output()
         };
         if !run(probe).is_ok_and(|output| output.status.success()) {
-            println!("skipped: {} is not installed", probe.join(" "));
+            testkit::skip(format!("{} is not installed", probe.join(" ")));
             continue;
         }
         let output = run(check).expect("it starts");

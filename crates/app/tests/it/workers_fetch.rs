@@ -69,7 +69,7 @@ impl GitServer {
             let mut command = Command::new("/bin/sh");
             command.args(["-c", line]).current_dir(&folder).stderr(Stdio::null());
             if !command.status().is_ok_and(|status| status.success()) {
-                println!("skipped: openssl cannot make certificates here");
+                testkit::skip("openssl cannot make certificates here");
                 return None;
             }
         }
@@ -77,7 +77,7 @@ impl GitServer {
         command.args(["-c", SERVER]).current_dir(&folder).stdin(Stdio::null());
         command.env("HOME", &folder).env("GIT_CONFIG_NOSYSTEM", "1");
         let Ok(mut process) = command.stdout(Stdio::piped()).spawn() else {
-            println!("skipped: python3 is not installed");
+            testkit::skip("python3 is not installed");
             return None;
         };
         let mut port = String::new();
@@ -184,7 +184,7 @@ async fn submodules_and_large_files_come_only_where_asked_and_allowed() {
     farm.fake.respond_with(look_once);
     let has_lfs = Command::new("git-lfs").arg("version").output().is_ok_and(|it| it.status.success());
     if !has_lfs {
-        println!("skipped: large files of an address, because git-lfs is not installed");
+        testkit::skip("large files of an address, because git-lfs is not installed");
     }
     let run = async |farm: &Farm, repo: &str, flags: &[&str]| -> Value {
         let arguments = [&["submit", "Look", "--repo", repo, "--ref", "main"], flags].concat();

@@ -46,14 +46,13 @@ async fn installed(registry: &str, package: &str, folder: &Path) -> Option<PathB
 
 #[tokio::test]
 async fn popular_servers_run() {
-    if !std::env::var("DRAGOMAN_TEST_SCALE").is_ok_and(|scale| scale == "10") {
-        println!("skipped: `make test-full` runs them");
+    if !testkit::is_full_run() {
         return;
     }
     for (registry, package, program, arguments, tool) in SERVERS {
         let bench = Bench::new();
         let Some(programs) = installed(registry, package, &bench.folder.path().join("package")).await else {
-            println!("skipped: {package} cannot be installed here");
+            testkit::skip(format!("{package} cannot be installed here"));
             continue;
         };
         let command = programs.join(program).display().to_string();

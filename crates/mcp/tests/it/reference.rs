@@ -5,11 +5,10 @@ use process::Spawn;
 use tokio::io::AsyncReadExt;
 
 /// Where it is installed, below the target folder; `None` where there is no npm.
-#[expect(clippy::print_stdout, reason = "a skipped test says so")]
 async fn installed() -> Option<PathBuf> {
     let stop = CancellationToken::new();
     if Spawn::new("npm").arg("--version").run(&stop).await.is_err() {
-        println!("skipped: there is no npm on this machine");
+        testkit::skip("there is no npm on this machine");
         return None;
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mcp-reference");

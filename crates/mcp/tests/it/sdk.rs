@@ -10,7 +10,6 @@ const INSTALL_TIMEOUT: Duration = Duration::from_secs(300);
 const BUILD_TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// The Python of an environment with the SDK, below the target folder; `None` where it cannot be installed.
-#[expect(clippy::print_stdout, reason = "a skipped test says so")]
 async fn installed() -> Option<String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mcp-python");
     let done = folder.join("installed");
@@ -25,7 +24,7 @@ async fn installed() -> Option<String> {
             let run = Spawn::new(program).args(arguments).deadline(INSTALL_TIMEOUT);
             let ran = run.run(&CancellationToken::new()).await;
             if !ran.is_ok_and(|it| it.end == process::End::Exited(0)) {
-                println!("skipped: {PACKAGE} cannot be installed here");
+                testkit::skip(format!("{PACKAGE} cannot be installed here"));
                 return None;
             }
         }
@@ -35,7 +34,6 @@ async fn installed() -> Option<String> {
 }
 
 /// The program of the fixture crate `sdk_rust`, built below the target folder; `None` where it cannot be.
-#[expect(clippy::print_stdout, reason = "a skipped test says so")]
 async fn built() -> Option<String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mcp-rust");
     let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/sdk_rust");
@@ -54,7 +52,7 @@ async fn built() -> Option<String> {
     if build.is_ok_and(|it| it.end == process::End::Exited(0)) {
         return Some(folder.join("target/debug/sdk-rust").display().to_string());
     }
-    println!("skipped: the server of the Rust SDK cannot be built here");
+    testkit::skip("the server of the Rust SDK cannot be built here");
     None
 }
 
@@ -68,8 +66,7 @@ async fn a_server_of_the_python_sdk_works_over_pipes_and_http() {
 
 #[tokio::test]
 async fn a_server_of_the_rust_sdk_works_over_pipes_and_http() {
-    if !std::env::var("DRAGOMAN_TEST_SCALE").is_ok_and(|scale| scale == "10") {
-        println!("skipped: `make test-full` builds it");
+    if !testkit::is_full_run() {
         return;
     }
     let Some(program) = built().await else { return };

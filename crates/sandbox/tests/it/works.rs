@@ -16,7 +16,7 @@ async fn has(program: &str) -> bool {
     let found = Spawn::new(program).arg("--version").run(&CancellationToken::new()).await;
     let works = found.is_ok_and(|finished| finished.success());
     if !works {
-        eprintln!("skipped: {program} does not work here");
+        testkit::skip(format!("{program} does not work here"));
     }
     works
 }
@@ -126,14 +126,6 @@ async fn git_pushes_to_a_folder_and_over_ssh() {
     assert_eq!(log.trim(), "2");
 }
 
-/// Downloads and browsers take minutes where the machine is busy.
-fn is_full_run() -> bool {
-    let full = std::env::var("DRAGOMAN_TEST_SCALE").is_ok_and(|scale| scale == "10");
-    if !full {
-        eprintln!("skipped: it downloads, so it is part of `make test-full`");
-    }
-    full
-}
 
 /// Starts a server and asks for its tools; gives the names.
 async fn tools_of(world: &World, line: &str, call: Option<(&str, &str)>) -> String {
@@ -173,7 +165,7 @@ async fn tools_of(world: &World, line: &str, call: Option<(&str, &str)>) -> Stri
 #[tokio::test]
 async fn npm_installs_popular_mcp_servers_that_answer() {
     let world = at_home();
-    if !is_full_run() || !has("npm").await || !world.is_whole().await {
+    if !testkit::is_full_run() || !has("npm").await || !world.is_whole().await {
         return;
     }
     let scope = "@modelcontextprotocol/server-";
@@ -207,7 +199,7 @@ async fn npm_installs_popular_mcp_servers_that_answer() {
 #[tokio::test]
 async fn pip_installs_pytest_go_and_mcp_servers() {
     let world = at_home();
-    if !is_full_run() || !has("python3").await || !world.is_whole().await {
+    if !testkit::is_full_run() || !has("python3").await || !world.is_whole().await {
         return;
     }
     fs::write(world.workspace.join("test_sum.py"), "def test_sum():\n    assert 1 + 1 == 2\n").unwrap();

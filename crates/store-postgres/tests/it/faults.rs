@@ -149,7 +149,7 @@ async fn a_full_disk_pauses_and_loses_nothing() {
     // The write-ahead log must fit into the small disk beside the tables.
     let options = ["max_wal_size=32MB", "min_wal_size=32MB"];
     let Some(disk) = SmallDisk::mount() else {
-        println!("skipped: no small file system can be mounted here");
+        testkit::skip("no small file system can be mounted here");
         return;
     };
     let Some(mut server) = PostgresServer::start_with(&options) else { return };
