@@ -1,5 +1,5 @@
 //! The keyring of the operating system, reached by the program that comes with it: `secret-tool` (libsecret) on Linux,
-//! `security` on macOS; on Windows by the calls of its Credential Manager. Decision 0010 says why no library.
+//! `security` on macOS; on Windows by the calls of its Credential Manager. Decision 0004 says why no library is used.
 //!
 //! Invariants: a call ends after two seconds; the secret is never among a program's arguments.
 
