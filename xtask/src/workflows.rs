@@ -1,6 +1,7 @@
 //! The workflows of .github run scripts of the repository: no step exists only there.
 //!
-//! Invariant: the command of each `run:` step is `make` or a script that is there and executable.
+//! Invariants: the command of each `run:` step is `make` or a script that is there and executable; each `uses:` step names
+//! an action by the hash of a commit, with its version in a comment.
 
 use std::path::Path;
 
@@ -11,13 +12,24 @@ pub fn problems(root: &Path) -> Vec<String> {
     for path in entries.map(|entry| entry.path()) {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let steps =
-            text.lines().filter_map(|line| line.trim().trim_start_matches("- ").strip_prefix("run: "));
-        problems.extend(steps.filter(|step| !is_script(root, step)).map(|step| {
+        problems.extend(steps(&text, "run: ").filter(|step| !is_script(root, step)).map(|step| {
             format!(".github/workflows/{name} runs `{step}`, which is no script of the repository")
+        }));
+        problems.extend(steps(&text, "uses: ").filter(|step| !is_pinned(step)).map(|step| {
+            format!(".github/workflows/{name} uses `{step}`: write the hash of a commit and `# vX.Y.Z`")
         }));
     }
     problems
+}
+
+fn steps<'a>(text: &'a str, kind: &'static str) -> impl Iterator<Item = &'a str> {
+    text.lines().filter_map(move |line| line.trim().trim_start_matches("- ").strip_prefix(kind))
+}
+
+fn is_pinned(step: &str) -> bool {
+    let Some((_, version)) = step.split_once('@') else { return false };
+    let Some((hash, comment)) = version.split_once(" # v") else { return false };
+    hash.len() == 40 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) && !comment.is_empty()
 }
 
 fn is_script(root: &Path, step: &str) -> bool {
@@ -57,6 +69,19 @@ mod tests {
             ("|", false),
         ] {
             assert_eq!(is_script(&root, step), good, "{step}");
+        }
+    }
+
+    #[test]
+    fn an_action_is_pinned_by_a_hash() {
+        let hash = "0123456789abcdef0123456789abcdef01234567";
+        for (step, good) in [
+            (format!("actions/checkout@{hash} # v4.2.2"), true),
+            (format!("actions/checkout@{hash}"), false),
+            ("actions/checkout@v4".to_owned(), false),
+            ("actions/checkout".to_owned(), false),
+        ] {
+            assert_eq!(is_pinned(&step), good, "{step}");
         }
     }
 
