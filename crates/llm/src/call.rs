@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::model::{ModelEvent, ModelStream, Prompt, StopReason};
+use domain::model::{BlockKind, ModelEvent, ModelStream, Prompt, StopReason};
 use domain::{Failure, FailureKind};
 use reqwest::header::ACCEPT_ENCODING;
 use serde_json::Value;
@@ -342,7 +342,11 @@ impl Call {
 
     fn failure(&self, fault: Fault) -> Failure {
         let endpoint = &self.connection.endpoint;
-        let failure = fault.into_failure(&endpoint.name, &endpoint.key_hint());
+        let other_api = self.connection.other_api_hint(&fault);
+        let mut failure = fault.into_failure(&endpoint.name, &endpoint.key_hint());
+        if let Some(hint) = other_api {
+            failure = failure.hint(hint);
+        }
         if failure.kind == FailureKind::Auth {
             tracing::warn!(provider = endpoint.name, "the key was refused");
         }
@@ -359,9 +363,17 @@ impl Call {
     }
 }
 
-/// Output that the user sees. After it no other attempt is made.
+/// Output that the user sees. After it no other attempt is made. A call is shown before its arguments, which may take
+/// long; text and reasoning begin with their first words.
 fn is_output(event: &ModelEvent) -> bool {
-    matches!(event, ModelEvent::BlockDelta { .. } | ModelEvent::BlockEnded { .. } | ModelEvent::Ended { .. })
+    match event {
+        ModelEvent::BlockStarted { kind, .. } => matches!(kind, BlockKind::ToolCall { .. }),
+        ModelEvent::BlockDelta { .. } | ModelEvent::BlockEnded { .. } | ModelEvent::Ended { .. } => true,
+        ModelEvent::Waiting { .. }
+        | ModelEvent::Warning { .. }
+        | ModelEvent::ImagesRefused
+        | ModelEvent::Usage(_) => false,
+    }
 }
 
 fn describe_fault(provider: &str, fault: &Fault) -> String {

@@ -13,6 +13,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName
 use serde_json::{Map, Value};
 
 use crate::call;
+use crate::fault::Fault;
 use crate::format::{Api, Decode, Dialect, Target, Thinking};
 use crate::framing::Framing;
 use crate::network::Network;
@@ -286,6 +287,20 @@ impl Connection {
 
     pub(crate) fn url(&self) -> String {
         self.endpoint.join_url(|base| self.request_path(base))
+    }
+
+    /// What may help where a configured server has nothing at the path of this API.
+    pub(crate) fn other_api_hint(&self, fault: &Fault) -> Option<String> {
+        let endpoint = &self.endpoint;
+        let is_own_url = endpoint.url == endpoint.vendor.url || endpoint.url.is_empty();
+        if self.api == Api::OpenAiChat || is_own_url || !matches!(fault.status, Some(404 | 405)) {
+            return None;
+        }
+        let (name, api) = (&endpoint.name, self.api.name());
+        Some(format!(
+            "Check the provider's url and the model's name. Dragoman used the API `{api}`; if the server speaks OpenAI's \
+             Chat Completions, set `api: \"openai-chat\"` in `providers.{name}`."
+        ))
     }
 
     /// The configured headers, the model's after the provider's.

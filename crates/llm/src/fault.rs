@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use domain::{Failure, FailureKind};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::retry;
@@ -43,11 +44,13 @@ pub struct Fault {
     pub message: String,
     /// The wait that the server asked for.
     pub retry_after: Option<Duration>,
+    /// The HTTP status that the server answered with, where it was not a success.
+    pub status: Option<u16>,
 }
 
 impl Fault {
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after: None }
+        Self { kind, message: message.into(), retry_after: None, status: None }
     }
 
     pub fn malformed(what: &str, data: &str) -> Self {
@@ -73,6 +76,7 @@ impl Fault {
         let said = ErrorBody::read(body);
         let mut fault =
             Self::new(kind_of_status(status), said.message.unwrap_or_else(|| plain_message(body)));
+        fault.status = Some(status);
         if let Some(kind) = said.code.as_deref().and_then(kind_of_code)
             && fault.kind != FaultKind::Auth
         {
@@ -90,10 +94,28 @@ impl Fault {
     /// The fault of an error object inside a stream.
     pub fn from_stream(error: &str) -> Self {
         let said = ErrorBody::read(error);
-        let kind = said.code.as_deref().and_then(kind_of_code).unwrap_or(FaultKind::Server);
+        let known = said.code.as_deref().and_then(kind_of_code);
+        let kind = known.or_else(|| said.unknown_codes.iter().find_map(|code| kind_of_unknown_code(code)));
+        let kind = kind.unwrap_or(FaultKind::Server);
         let message = said.message.unwrap_or_else(|| plain_message(error));
         let kind = if says_too_long(&message) { FaultKind::TooLong } else { kind };
         Self::new(kind, message)
+    }
+
+    /// The fault of an event that no API defines but that reports an error: by the name of the event, or by its data.
+    pub(crate) fn of_unknown_event(name: &str, data: &str) -> Option<Self> {
+        let names_error = |name: &str| {
+            let name = name.to_ascii_lowercase();
+            name.ends_with("error") || name.ends_with("exception")
+        };
+        if names_error(name) {
+            return Some(Self::from_stream(data));
+        }
+        let event: Value = serde_json::from_str(data).ok()?;
+        let has_error = !matches!(event.get("error"), None | Some(Value::Null | Value::Bool(false)));
+        let is_error =
+            ["type", "object", "event"].iter().any(|key| event[*key].as_str().is_some_and(names_error));
+        (has_error || is_error).then(|| Self::from_stream(data))
     }
 
     /// The failure that a user reads when the call ends with it.
@@ -159,7 +181,10 @@ fn wait_hint(retry_after: Option<Duration>) -> String {
 #[derive(Default)]
 struct ErrorBody {
     message: Option<String>,
+    /// The first code or type that is known.
     code: Option<String>,
+    /// Codes and types that are not known.
+    unknown_codes: Vec<String>,
 }
 
 impl ErrorBody {
@@ -191,7 +216,7 @@ impl ErrorBody {
             return list.first().map(|first| Self::read(first.get())).unwrap_or_default();
         }
         if text.starts_with('"') {
-            return Self { message: serde_json::from_str(text).ok(), code: None };
+            return Self { message: serde_json::from_str(text).ok(), ..Self::default() };
         }
         let Ok(wire) = serde_json::from_str::<Wire>(text) else { return Self::default() };
         if let Some(inner) = wire.error.or(wire.errors).filter(|inner| inner.get() != "null") {
@@ -200,12 +225,9 @@ impl ErrorBody {
             return inner;
         }
         let message = wire.message.or(wire.capital_message).or(wire.detail);
-        let known =
-            |raw: Option<&RawValue>| raw.and_then(text_of).filter(|code| kind_of_code(code).is_some());
-        Self {
-            message: message.and_then(text_of),
-            code: known(wire.code).or_else(|| known(wire.kind)).or_else(|| known(wire.status)),
-        }
+        let codes = [wire.code, wire.kind, wire.status].into_iter().flatten().filter_map(text_of);
+        let (known, unknown_codes): (Vec<_>, Vec<_>) = codes.partition(|code| kind_of_code(code).is_some());
+        Self { message: message.and_then(text_of), code: known.into_iter().next(), unknown_codes }
     }
 }
 
@@ -306,6 +328,43 @@ fn kind_of_code(code: &str) -> Option<FaultKind> {
     CODES.iter().find(|(_, codes)| codes.iter().any(&listed)).map(|(kind, _)| *kind)
 }
 
+/// The kind of a code that is in no list, by its number or its words. Without either the server failed.
+fn kind_of_unknown_code(code: &str) -> Option<FaultKind> {
+    if let Some(status) = code.parse().ok().filter(|status| (400..600).contains(status)) {
+        return Some(kind_of_status(status));
+    }
+    let code = code.to_ascii_lowercase();
+    CODE_WORDS.iter().find(|(word, _)| code.contains(word)).map(|(_, kind)| *kind)
+}
+
+/// Words in the codes of servers that no list has. The first that is found decides.
+const CODE_WORDS: &[(&str, FaultKind)] = &[
+    ("overload", FaultKind::Overloaded),
+    ("capacity", FaultKind::Overloaded),
+    ("rate_limit", FaultKind::RateLimit),
+    ("ratelimit", FaultKind::RateLimit),
+    ("throttl", FaultKind::RateLimit),
+    ("too_many", FaultKind::RateLimit),
+    ("quota", FaultKind::Exhausted),
+    ("billing", FaultKind::Exhausted),
+    ("credit", FaultKind::Exhausted),
+    ("context_length", FaultKind::TooLong),
+    ("too_large", FaultKind::TooLong),
+    ("authenticat", FaultKind::Auth),
+    ("unauthorized", FaultKind::Auth),
+    ("permission", FaultKind::Auth),
+    ("forbidden", FaultKind::Auth),
+    ("api_key", FaultKind::Auth),
+    ("bad_request", FaultKind::Request),
+    ("invalid_request", FaultKind::Request),
+    ("badrequest", FaultKind::Request),
+    ("invalidrequest", FaultKind::Request),
+    ("validation", FaultKind::Request),
+    ("not_found", FaultKind::Request),
+    ("notfound", FaultKind::Request),
+    ("unsupported", FaultKind::Request),
+];
+
 /// The vendors have no common code for it, so the sentences are known instead.
 fn says_too_long(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
@@ -369,5 +428,32 @@ mod tests {
         check(500, "", Server, "The server answered with status 500.");
         check(403, r#"{"Message":"Not authorized"}"#, Auth, "Not authorized");
         check(400, r#"{"error":{"message":"p","type":"tokens","code":null}}"#, Request, "p");
+    }
+
+    #[test]
+    fn an_event_that_reports_an_error_is_one_whatever_its_type() {
+        use FaultKind::*;
+        for (name, data, kind, message) in [
+            ("error", r#"{"type":"boiler_on_fire","message":"Hot."}"#, Server, "Hot."),
+            ("error", "the backend went away", Server, "the backend went away"),
+            ("response.error", r#"{"detail":"no"}"#, Server, "no"),
+            ("", r#"{"type":"engine_error","message":"m"}"#, Server, "m"),
+            ("", r#"{"type":"x","error":{"type":"model_overload","message":"busy"}}"#, Overloaded, "busy"),
+            ("error", r#"{"error":{"code":"my_invalid_request","message":"bad"}}"#, Request, "bad"),
+            ("error", r#"{"error":{"code":422,"message":"bad"}}"#, Request, "bad"),
+            ("error", r#"{"error":{"code":524,"message":"late"}}"#, Server, "late"),
+            ("error", r#"{"error":{"type":"gateway_quota","message":"pay"}}"#, Exhausted, "pay"),
+        ] {
+            let fault = Fault::of_unknown_event(name, data).unwrap();
+            assert_eq!((fault.kind, fault.message.as_str()), (kind, message), "{name} {data}");
+        }
+        for (name, data) in [
+            ("", r#"{"type":"ping"}"#),
+            ("message", r#"{"choices":[],"error":null}"#),
+            ("", r#"{"text":"an error"}"#),
+            ("", "text"),
+        ] {
+            assert_eq!(Fault::of_unknown_event(name, data), None, "{name} {data}");
+        }
     }
 }

@@ -309,6 +309,17 @@ impl Blocks {
         }
     }
 
+    /// An event that the API does not define: an error that the server reports, or content to warn of.
+    pub fn unknown_event(&mut self, event: SseEvent<'_>, out: &mut Events) -> Result<(), Fault> {
+        match Fault::of_unknown_event(event.name, event.data) {
+            Some(fault) => Err(fault),
+            None => {
+                self.warn_unread(event.data, "an unknown event", out);
+                Ok(())
+            }
+        }
+    }
+
     /// The same for an event, if it holds text at all. Its type names it, or else `fallback`.
     pub fn warn_unread(&mut self, json: &str, fallback: &str, out: &mut Events) {
         let Ok(value) = serde_json::from_str::<Value>(json) else { return };

@@ -8,6 +8,7 @@ use domain::model::{ModelEvent, Prompt};
 use futures_util::FutureExt;
 use reqwest::Response;
 use reqwest::header::{CONTENT_TYPE, LOCATION};
+use sse::SseEvent;
 use tokio::time::{Instant, timeout};
 
 use crate::connection::Connection;
@@ -101,6 +102,9 @@ impl ResponseReader {
     fn decode(&mut self, bytes: &[u8], out: &mut Events) -> Result<ReadProgress, Fault> {
         self.framing.push(bytes)?;
         while let Some(event) = self.framing.next_event()? {
+            if let Some(fault) = error_event(event) {
+                return Err(fault);
+            }
             let (before, data) = (out.len(), event.data);
             self.decoder.push(event, out)?;
             if out.len() > before && !self.has_output {
@@ -141,6 +145,12 @@ impl ResponseReader {
             Some(_) => {}
         }
     }
+}
+
+/// The fault of an event whose name says that it is an error, whatever type its data gives.
+fn error_event(event: SseEvent<'_>) -> Option<Fault> {
+    let is_error = event.name.eq_ignore_ascii_case("error") && !matches!(event.data.trim(), "" | "[DONE]");
+    is_error.then(|| Fault::from_stream(event.data))
 }
 
 pub(crate) fn silence_fault(limit: Duration) -> Fault {

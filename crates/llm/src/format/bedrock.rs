@@ -288,6 +288,12 @@ impl Decoder {
             Some(at) => at,
             None => {
                 self.stop(index, out);
+                // Reasoning that has no stop ends where the next block begins.
+                let is_reasoning = |open: &OpenBlock| matches!(open.kind, OpenKind::Reasoning { .. });
+                while let Some(left) = self.open.iter().find(|open| is_reasoning(open)).map(|open| open.index)
+                {
+                    self.stop(left, out);
+                }
                 let block = self.blocks.start(block_kind, out);
                 self.open.push(OpenBlock { index, block, kind });
                 self.open.len() - 1

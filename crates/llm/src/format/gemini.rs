@@ -406,7 +406,7 @@ impl Decoder {
             return Err(Fault::from_stream(error.get()));
         }
         if chunk.candidates.is_none() && chunk.usage_metadata.is_none() && chunk.prompt_feedback.is_none() {
-            self.blocks.warn_unread(data, "an unknown event", out);
+            self.blocks.unknown_event(SseEvent { name: "", data }, out)?;
         }
         if let Some(usage) = chunk.usage_metadata {
             self.usage(usage, out);

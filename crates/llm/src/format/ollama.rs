@@ -249,7 +249,7 @@ impl Decode for Decoder {
                 let message = Message { content: Some(response), thinking: None, tool_calls: None };
                 self.message(message, out);
             }
-            (None, None) if !done => self.blocks.warn_unread(event.data, "an unknown line", out),
+            (None, None) if !done => self.blocks.unknown_event(event, out)?,
             (None, None) => {}
         }
         if done {

@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use llm::{Api, KeySource, ProviderConfig, Registry, RegistrySettings, RetryPolicy};
 use serde_json::json;
 use testkit::fake_model::Usage;
-use testkit::{Answer, FakeModel};
+use testkit::{Answer, FakeModel, Gate};
 
 use crate::support::{entries, line, prompt, text_of};
 
@@ -203,6 +203,71 @@ async fn broken_starts_are_tried_again_unseen() {
         }
     })
     .await;
+}
+
+/// An error event of a type that no API defines is an error of the provider: tried again, or shown as it is.
+#[tokio::test]
+async fn an_error_event_of_an_unknown_type_is_an_error_of_the_provider() {
+    for api in [Api::OpenAiResponses, Api::OpenAiChat, Api::Anthropic, Api::Gemini] {
+        for data in [
+            r#"{"type":"engine_stalled","message":"The engine stalled."}"#,
+            r#"{"kind":"stalled","info":{"text":"The engine stalled."}}"#,
+            "The engine stalled.",
+        ] {
+            let fake = FakeModel::start().await;
+            let broken = Answer::new().raw(format!("event: error\ndata: {data}\n\n"));
+            fake.answer(broken.clone()).answer(Answer::text("Whole."));
+            let (events, failure) = run(model(api, fake.url()).as_ref(), prompt("Hi")).await;
+            assert_eq!((text_of(&events).as_str(), failure), ("Whole.", None), "{api:?} {data}");
+            let fake = FakeModel::start().await;
+            fake.respond_with(move |_| broken.clone());
+            let (_, failure) = run(model(api, fake.url()).as_ref(), prompt("Hi")).await;
+            let said = failure.unwrap().to_string();
+            assert!(said.contains("The engine stalled.") && !said.contains("another API"), "{api:?} {said}");
+        }
+        let fake = FakeModel::start().await;
+        let refused = r#"{"type":"unsupported_feature","message":"No such feature."}"#;
+        fake.answer(Answer::new().raw(format!("event: error\ndata: {refused}\n\n")));
+        let (_, failure) = run(model(api, fake.url()).as_ref(), prompt("Hi")).await;
+        assert!(failure.unwrap().to_string().contains("No such feature"), "{api:?}");
+        assert_eq!(fake.requests().len(), 1, "{api:?}: what cannot help is not tried again");
+    }
+}
+
+/// A call is shown when it begins, not when its arguments come.
+#[tokio::test]
+async fn a_call_is_shown_before_its_arguments() {
+    for api in [Api::OpenAiResponses, Api::OpenAiChat, Api::Anthropic] {
+        let (fake, gate) = (FakeModel::start().await, Gate::new());
+        let start = match api {
+            Api::OpenAiResponses => {
+                r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","id":"i","call_id":"c1","name":"eca__read_file","arguments":""}}"#
+            }
+            Api::OpenAiChat => {
+                r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"eca__read_file","arguments":""}}]}}]}"#
+            }
+            _ => {
+                r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c1","name":"eca__read_file","input":{}}}"#
+            }
+        };
+        fake.answer(Answer::new().raw(format!("data: {start}\n\n")).gate(&gate).cut());
+        let model = model_with(api, fake.url(), RetryPolicy::default());
+        let mut stream = model.stream(prompt("Hi"));
+        let first = stream.next().await.unwrap().unwrap();
+        assert!(line(&first).starts_with("start 0 call eca__read_file c1"), "{api:?} {first:?}");
+        gate.open();
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_the_api_names_the_setting() {
+    for (api, names) in [(Api::Gemini, true), (Api::OpenAiResponses, true), (Api::OpenAiChat, false)] {
+        let fake = FakeModel::start().await;
+        fake.answer(Answer::status(404).body("not found"));
+        let (_, failure) = run(model(api, fake.url()).as_ref(), prompt("Hi")).await;
+        let hint = failure.unwrap().hint.unwrap();
+        assert_eq!(hint.contains("api: \"openai-chat\""), names, "{api:?} {hint}");
+    }
 }
 
 #[tokio::test]

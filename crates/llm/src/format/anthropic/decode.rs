@@ -59,8 +59,6 @@ struct Frame<'a> {
     message: Option<Message<'a>>,
     #[serde(default)]
     usage: Option<Usage>,
-    #[serde(borrow, default)]
-    error: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize, Default, Clone, Copy, PartialEq, Eq)]
@@ -199,6 +197,18 @@ impl Decoder {
         self.append(at, text, out);
     }
 
+    /// Ends the reasoning that a server without `content_block_stop` left open although another block goes on.
+    fn end_reasoning(&mut self, out: &mut Events) {
+        let is_left = |open: &OpenBlock| match &open.kind {
+            OpenKind::Thinking { text, signature } => !text.is_empty() || !signature.is_empty(),
+            OpenKind::Redacted { .. } => true,
+            OpenKind::Text | OpenKind::Call { .. } => false,
+        };
+        while let Some(at) = self.open.iter().position(is_left) {
+            self.close(at, out);
+        }
+    }
+
     /// The block at an index: the one that is open there, when the start is repeated, or a new one.
     fn open_at(&mut self, index: Option<u32>, state: OpenKind, kind: BlockKind, out: &mut Events) -> usize {
         if let Some(at) = self.open.iter().rposition(|open| open.index == index) {
@@ -207,6 +217,7 @@ impl Decoder {
             }
             self.close(at, out);
         }
+        self.end_reasoning(out);
         let block = self.blocks.start(kind, out);
         self.open.push(OpenBlock { index, block, kind: state });
         self.open.len() - 1
@@ -214,7 +225,11 @@ impl Decoder {
 
     fn append(&mut self, at: usize, text: Option<String>, out: &mut Events) {
         let Some(text) = text.filter(|text| !text.is_empty()) else { return };
-        let open = &mut self.open[at];
+        let (block, is_reasoning) = (self.open[at].block, self.open[at].kind.takes(DeltaKind::Thinking));
+        if !is_reasoning {
+            self.end_reasoning(out);
+        }
+        let Some(open) = self.open.iter_mut().find(|open| open.block == block) else { return };
         match &mut open.kind {
             OpenKind::Thinking { text: known, .. } => known.push_str(&text),
             OpenKind::Call { empty, .. } => *empty = false,
@@ -383,8 +398,7 @@ impl Decoder {
                 self.end(out);
             }
             FrameKind::Error => return Err(Fault::from_stream(data)),
-            FrameKind::Unknown if frame.error.is_some() => return Err(Fault::from_stream(data)),
-            FrameKind::Unknown => self.blocks.warn_unread(data, "an unknown event", out),
+            FrameKind::Unknown => self.blocks.unknown_event(SseEvent { name: "", data }, out)?,
             FrameKind::Ping => {}
         }
         Ok(())

@@ -321,16 +321,6 @@ impl Decoder {
         }
     }
 
-    /// An event that is no chunk: an error as vLLM writes it, or something else.
-    fn unknown(&mut self, data: &str, out: &mut Events) -> Result<(), Fault> {
-        let event = serde_json::from_str::<Value>(data).unwrap_or_default();
-        if event["object"] == "error" || event["type"] == "error" {
-            return Err(Fault::from_stream(data));
-        }
-        self.blocks.warn_unread(data, "an unknown event", out);
-        Ok(())
-    }
-
     fn finish_reason(&mut self, reason: &str, out: &mut Events) {
         self.end_reasoning(out);
         self.end_text(out);
@@ -397,7 +387,8 @@ impl Decode for Decoder {
         }
         match chunk.usage.or(chunk.x_groq.and_then(|groq| groq.usage)) {
             Some(usage) => self.usage(usage, out),
-            None if !has_choices => return self.unknown(data, out),
+            // No chunk: an error as vLLM writes it, or something else.
+            None if !has_choices => return self.blocks.unknown_event(event, out),
             None => {}
         }
         Ok(())

@@ -99,6 +99,9 @@ impl Decoder {
             }
             None => self.open(item, kind, None, out),
         };
+        if kind != ItemKind::Reasoning {
+            self.end_reasoning(out);
+        }
         let known = &mut self.items[at];
         known.streamed = true;
         known.length += text.len();
@@ -106,6 +109,19 @@ impl Decoder {
             known.reasoning.push_str(&text);
         }
         out.push_back(ModelEvent::BlockDelta { block: known.block, text });
+    }
+
+    /// Ends the reasoning that a server left open although the answer goes on with something else.
+    fn end_reasoning(&mut self, out: &mut Events) {
+        let is_left =
+            |item: &&mut StreamItem| item.is_open && item.kind == ItemKind::Reasoning && item.streamed;
+        for item in self.items.iter_mut().filter(is_left) {
+            item.is_open = false;
+            let text = std::mem::take(&mut item.reasoning);
+            let summary = json!([{ "type": "summary_text", "text": text }]);
+            let provider = self.origin.block(json!({ "type": "reasoning", "summary": summary }));
+            self.blocks.stop(item.block, provider, out);
+        }
     }
 
     /// The whole text of an item or of a part, for servers that send no deltas.
@@ -298,7 +314,8 @@ impl Decoder {
         self.blocks.end(reason, out);
     }
 
-    fn frame(&mut self, frame: Frame, data: &str, out: &mut Events) -> Result<(), Fault> {
+    fn frame(&mut self, frame: Frame, event: SseEvent<'_>, out: &mut Events) -> Result<(), Fault> {
+        let data = event.data;
         let place = ItemRef { index: frame.output_index, id: frame.item_id.as_deref() };
         match frame.kind {
             FrameKind::TextDelta => self.delta(place, ItemKind::Text, frame.delta, out),
@@ -330,27 +347,24 @@ impl Decoder {
             }
             FrameKind::Error => return Err(Fault::from_stream(data)),
             FrameKind::SummaryPart | FrameKind::Known => {}
-            FrameKind::Unknown => return self.unknown(data, out),
+            FrameKind::Unknown => return self.unknown(event, out),
         }
         Ok(())
     }
 
     /// An error, an answer that is not streamed, or an event that is not known.
-    fn unknown(&mut self, data: &str, out: &mut Events) -> Result<(), Fault> {
-        if data.starts_with("{\"error\"") {
-            return Err(Fault::from_stream(data));
-        }
-        match serde_json::from_str::<Response>(data) {
+    fn unknown(&mut self, event: SseEvent<'_>, out: &mut Events) -> Result<(), Fault> {
+        match serde_json::from_str::<Response>(event.data) {
             Ok(response) if response.output.is_some() => {
                 if let Some(error) = response.error.filter(|error| error.get() != "null") {
                     return Err(Fault::from_stream(error.get()));
                 }
                 let complete = response.status.as_deref() != Some("incomplete");
                 self.end(Some(response), complete, out);
+                Ok(())
             }
-            _ => self.blocks.warn_unread(data, "an unknown event", out),
+            _ => self.blocks.unknown_event(event, out),
         }
-        Ok(())
     }
 }
 
@@ -424,7 +438,7 @@ fn reasoning_item(raw: &RawValue, streamed: &str) -> Value {
 impl Decode for Decoder {
     fn push(&mut self, event: SseEvent<'_>, out: &mut Events) -> Result<(), Fault> {
         match serde_json::from_str::<Frame>(event.data) {
-            Ok(frame) => self.frame(frame, event.data, out),
+            Ok(frame) => self.frame(frame, event, out),
             Err(_) if matches!(event.data.trim(), "[DONE]" | "") => Ok(()),
             Err(error) => {
                 tracing::debug!(%error, "an event of the stream could not be read");
