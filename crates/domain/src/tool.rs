@@ -431,7 +431,7 @@ impl ToolServer {
             ServerStatus::RequiresAuth if reason.is_empty() => {
                 Some(format!("The MCP server {name} requires a login. Run `dragoman mcp login {name}`."))
             }
-            ServerStatus::RequiresAuth => Some(format!("The MCP server {name} needs you. {reason}")),
+            ServerStatus::RequiresAuth => Some(format!("The MCP server {name} requires a login. {reason}")),
             ServerStatus::Starting
             | ServerStatus::Running
             | ServerStatus::Stopping

@@ -3,7 +3,7 @@
 //! Knows neither pipes nor HTTP. In the stateless era each request carries the revision and the client's capabilities,
 //! and a result may ask for input first. Cheap to clone; it outlives its connection and then refuses.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::AskKind;
@@ -16,6 +16,7 @@ use crate::calls::{ActiveCall, Calls};
 use crate::era::Era;
 use crate::form;
 use crate::handler::ChangedLists;
+use crate::http::Refusal;
 use crate::resources::ReadCache;
 use crate::sampling;
 use crate::text::single_line;
@@ -42,6 +43,10 @@ pub(crate) struct ClientFacts {
     pub roots: Value,
     pub capabilities: Capabilities,
     pub is_http: bool,
+    /// Set when the server refuses requests without a login.
+    pub refusal: Arc<Mutex<Option<Refusal>>>,
+    /// What a person does to log in.
+    pub login_help: String,
     /// The revision of the protocol that is spoken.
     pub revision: String,
     /// The version of the server's own program.
@@ -69,6 +74,13 @@ impl Client {
 
     pub(crate) fn is_http(&self) -> bool {
         self.shared.is_http
+    }
+
+    /// What a person must do before the server takes requests, where it has refused one without a login.
+    pub(crate) fn login_required(&self) -> Option<String> {
+        let refusal = self.shared.refusal.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_login = refusal.as_ref().is_some_and(|refusal| refusal.is_login);
+        is_login.then(|| self.shared.login_help.clone())
     }
 
     pub(crate) fn changed(&self) -> &ChangedLists {

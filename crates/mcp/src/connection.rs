@@ -61,6 +61,8 @@ pub(crate) struct ServerError {
     pub is_stateless: bool,
     /// It ended before it answered the handshake.
     pub is_closed: bool,
+    /// Nothing answers at its address now; it may later.
+    pub is_unreachable: bool,
 }
 
 impl Connection {
@@ -233,6 +235,11 @@ impl Connection {
             roots: self.roots.clone(),
             capabilities,
             is_http: matches!(self.link, Link::Http(_)),
+            refusal: match &self.link {
+                Link::Pipes(_) => Arc::default(),
+                Link::Http(bridge) => bridge.shared_refusal(),
+            },
+            login_help: self.login_help(),
             revision: revision.to_owned(),
             program_version: info.and_then(|info| info.version),
             changed: self.changed.clone(),
@@ -289,6 +296,14 @@ impl Connection {
         self.refusal().is_some()
     }
 
+    /// Whether nothing answers at the address of the server.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        match &self.link {
+            Link::Pipes(_) => false,
+            Link::Http(bridge) => bridge.is_unreachable(),
+        }
+    }
+
     fn refusal(&self) -> Option<Refusal> {
         match &self.link {
             Link::Pipes(_) => None,
@@ -300,15 +315,21 @@ impl Connection {
     pub(crate) fn refusal_error(&self) -> ServerError {
         let refusal =
             self.refusal().unwrap_or(Refusal { reason: "It requires a login.".to_owned(), is_login: true });
-        let help = match (&self.link, refusal.is_login) {
-            (_, false) => String::new(),
-            (Link::Http(bridge), true) if bridge.has_own_credentials() => {
-                " Check the Authorization header in its entry, then start it again.".to_owned()
-            }
-            _ => format!(" Run `dragoman mcp login {}`.", self.server),
+        let (status, message) = match refusal.is_login {
+            true => (ServerStatus::RequiresAuth, format!("{} {}", refusal.reason, self.login_help())),
+            false => (ServerStatus::Failed, refusal.reason),
         };
-        let status = if refusal.is_login { ServerStatus::RequiresAuth } else { ServerStatus::Failed };
-        ServerError { status, ..ServerError::failed(format!("{}{help}", refusal.reason)) }
+        ServerError { status, ..ServerError::failed(message) }
+    }
+
+    /// What a person does to log in.
+    fn login_help(&self) -> String {
+        match &self.link {
+            Link::Http(bridge) if bridge.has_own_credentials() => {
+                "Check the Authorization header in its entry, then start it again.".to_owned()
+            }
+            _ => format!("Run `dragoman mcp login {}`.", self.server),
+        }
     }
 
     /// The arguments of these tools are repeated as headers.
@@ -382,7 +403,14 @@ impl Connection {
             None => describe_error("initialize", error, deadline),
         };
         let is_closed = matches!(error, RequestError::Closed);
-        ServerError { is_stateless, is_closed, ..ServerError::failed(self.secrets.mask(&message)) }
+        let is_late = matches!((&self.link, error), (Link::Http(_), RequestError::Deadline));
+        let is_unreachable = is_late || self.is_unreachable();
+        ServerError {
+            is_stateless,
+            is_closed,
+            is_unreachable,
+            ..ServerError::failed(self.secrets.mask(&message))
+        }
     }
 }
 
@@ -394,6 +422,7 @@ impl ServerError {
             is_probed_away: false,
             is_stateless: false,
             is_closed: false,
+            is_unreachable: false,
         }
     }
 }

@@ -14,7 +14,8 @@ mod response;
 mod sending;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -78,6 +79,16 @@ impl HttpBridge {
     /// Why the server refuses requests without a login, or with this one.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         self.exchange.refusal()
+    }
+
+    /// The same for every client of this connection, now and later.
+    pub(crate) fn shared_refusal(&self) -> Arc<Mutex<Option<Refusal>>> {
+        self.exchange.refusal.clone()
+    }
+
+    /// Whether the last request found no server.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        self.exchange.is_unreachable.load(Ordering::Relaxed)
     }
 
     /// The user set a header for the login.

@@ -35,6 +35,8 @@ const MAX_INSTRUCTIONS_LENGTH: usize = 4 << 10;
 
 pub(crate) enum LifecycleCommand {
     Start,
+    /// Another attempt to reach a server that was away. It stays failed until it answers.
+    Retry,
     Stop(oneshot::Sender<()>),
 }
 
@@ -44,6 +46,9 @@ const MAX_RESTART_WAIT: Duration = Duration::from_secs(60);
 /// A server that ran so long is stable: a later crash counts as its first.
 const STABLE_AFTER: Duration = Duration::from_secs(120);
 
+/// The longest wait between two attempts to reach a server that is away.
+const MAX_RETRY_WAIT: Duration = Duration::from_secs(30);
+
 /// How often a server that requires a login looks for one.
 const LOGIN_POLL: Duration = Duration::from_secs(1);
 
@@ -51,6 +56,8 @@ const LOGIN_POLL: Duration = Duration::from_secs(1);
 enum RunEnd {
     /// It did not start, or requires a login: only the user can help.
     Failed,
+    /// Nothing answers at its address.
+    Unreachable,
     /// It had been running.
     Crashed,
     Stopped(oneshot::Sender<()>),
@@ -59,17 +66,27 @@ enum RunEnd {
 
 pub(crate) async fn run_server_task(state: Arc<ServerState>, mut commands: mpsc::Receiver<LifecycleCommand>) {
     let mut pins = Pins::of_kept(&state.kept());
-    let mut crashes = 0;
+    let (mut crashes, mut failed_attempts) = (0, 0);
     let mut next = commands.recv().await;
     while let Some(command) = next {
         let begun = Instant::now();
         let end = match command {
-            LifecycleCommand::Start => run_once(&state, &mut commands, &mut pins).await,
+            LifecycleCommand::Start => {
+                state.set_status(ServerStatus::Starting, None);
+                failed_attempts = 0;
+                run_once(&state, &mut commands, &mut pins).await
+            }
+            LifecycleCommand::Retry => run_once(&state, &mut commands, &mut pins).await,
             LifecycleCommand::Stop(done) => RunEnd::Stopped(done),
         };
         let done = match end {
             RunEnd::Failed => {
                 next = wait_for_command_or_login(&state, &mut commands).await;
+                continue;
+            }
+            RunEnd::Unreachable => {
+                failed_attempts += 1;
+                next = wait_for_retry(&state, &mut commands, failed_attempts).await;
                 continue;
             }
             RunEnd::Crashed => {
@@ -119,6 +136,21 @@ async fn wait_for_restart(
     }
 }
 
+/// Waits before a server that is away is tried again, longer each time. A command of the user ends the wait.
+async fn wait_for_retry(
+    state: &ServerState,
+    commands: &mut mpsc::Receiver<LifecycleCommand>,
+    failed_attempts: u32,
+) -> Option<LifecycleCommand> {
+    let doublings = (failed_attempts - 1).min(16);
+    let wait = state.options.restart_wait.saturating_mul(1 << doublings).min(MAX_RETRY_WAIT);
+    tokio::select! {
+        biased;
+        command = commands.recv() => command,
+        () = tokio::time::sleep(wait) => Some(LifecycleCommand::Retry),
+    }
+}
+
 /// The next command. A server that requires a login is started again when another process has logged in to it.
 async fn wait_for_command_or_login(
     state: &ServerState,
@@ -154,7 +186,6 @@ async fn run_once(
     if !state.is_known() {
         state.keep(KeptList::default());
     }
-    state.set_status(ServerStatus::Starting, None);
     let opened = tokio::select! {
         biased;
         ending = wait_for_stop(commands) => return ending,
@@ -183,15 +214,25 @@ async fn run_once(
                 connection.close().await;
                 return Box::pin(run_once(state, commands, pins)).await;
             }
-            let exit = connection.exit_report().await;
-            // Calls fail and nothing is offered before the rest of its tree is gone.
-            let message =
-                [error.message, exit].iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>();
-            let was_running = state.status() == ServerStatus::Running;
-            state.set_status(error.status, Some(message.join(" ")));
-            connection.close().await;
-            if was_running && error.status == ServerStatus::Failed { RunEnd::Crashed } else { RunEnd::Failed }
+            end_run(state, connection, error).await
         }
+    }
+}
+
+/// Shows why a run ended, and says what follows.
+async fn end_run(state: &ServerState, connection: Connection, error: ServerError) -> RunEnd {
+    let exit = connection.exit_report().await;
+    let retry = if error.is_unreachable { "It is tried again until it answers." } else { "" };
+    let message = [error.message.as_str(), &exit, retry];
+    let message: Vec<&str> = message.into_iter().filter(|text| !text.is_empty()).collect();
+    let was_running = state.status() == ServerStatus::Running;
+    // Calls fail and nothing is offered before the rest of its tree is gone.
+    state.set_status(error.status, Some(message.join(" ")));
+    connection.close().await;
+    match error.status {
+        ServerStatus::Failed if was_running => RunEnd::Crashed,
+        ServerStatus::Failed if error.is_unreachable => RunEnd::Unreachable,
+        _ => RunEnd::Failed,
     }
 }
 
@@ -199,7 +240,7 @@ async fn run_once(
 async fn wait_for_stop(commands: &mut mpsc::Receiver<LifecycleCommand>) -> RunEnd {
     loop {
         match commands.recv().await {
-            Some(LifecycleCommand::Start) => {}
+            Some(LifecycleCommand::Start | LifecycleCommand::Retry) => {}
             Some(LifecycleCommand::Stop(done)) => return RunEnd::Stopped(done),
             None => return RunEnd::Abandoned,
         }
@@ -245,7 +286,7 @@ async fn prepare(
     );
     let tools = tools.map_err(|problem| match connection.is_refused() {
         true => connection.refusal_error(),
-        false => ServerError::failed(problem),
+        false => ServerError { is_unreachable: connection.is_unreachable(), ..ServerError::failed(problem) },
     })?;
     let (admitted, withheld) = pins.check_tools(tools.definitions);
     connection.use_param_headers(&admitted);

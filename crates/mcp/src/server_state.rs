@@ -229,16 +229,19 @@ impl ServerState {
         let fields = self.fields();
         fields.client.clone().ok_or_else(|| {
             let name = &self.config.name;
-            let is = match fields.status {
-                ServerStatus::Starting => "is still starting",
-                ServerStatus::Failed => "has failed",
-                ServerStatus::RequiresAuth => "wants a login",
+            let wait = "Wait for it or start it again.".to_owned();
+            let (is, hint) = match fields.status {
+                ServerStatus::Starting => ("is still starting", wait),
+                ServerStatus::Failed => ("has failed", wait),
+                ServerStatus::RequiresAuth => {
+                    ("requires a login", format!("Run `dragoman mcp login {name}`."))
+                }
                 ServerStatus::Running
                 | ServerStatus::Stopping
                 | ServerStatus::Stopped
-                | ServerStatus::Disabled => "is not running",
+                | ServerStatus::Disabled => ("is not running", wait),
             };
-            Failure::user(format!("The MCP server {name} {is}.")).hint("Wait for it or start it again.")
+            Failure::user(format!("The MCP server {name} {is}.")).hint(hint)
         })
     }
 
@@ -248,8 +251,20 @@ impl ServerState {
         method: &str,
         params: &Value,
     ) -> Result<T, Failure> {
-        let reply = self.client()?.request(method, params, self.options.call_timeout).await;
-        reply.map_err(|reason| self.failure(&reason))
+        let client = self.client()?;
+        let reply = client.request(method, params, self.options.call_timeout).await;
+        reply.map_err(|reason| self.request_failure(&client, &reason))
+    }
+
+    /// Why a request has no result: the server requires a login, or failed.
+    pub(crate) fn request_failure(&self, client: &Client, reason: &str) -> Failure {
+        match client.login_required() {
+            Some(help) => {
+                let message = format!("The MCP server {} requires a login.", self.config.name);
+                Failure::new(FailureKind::Tool, message).hint(help)
+            }
+            None => self.failure(reason),
+        }
     }
 
     pub(crate) fn failure(&self, reason: &str) -> Failure {

@@ -56,7 +56,7 @@ impl McpTool {
             Ok(result) => content::from_call(result),
             Err(CallError::Stopped) => ToolResult::error("The call was stopped before the server answered."),
             Err(CallError::Failed(reason)) => {
-                ToolResult::error(format!("The MCP server {} failed. {reason}", self.state.config.name))
+                ToolResult::error(self.state.request_failure(&client, &reason).to_string())
             }
         }
     }

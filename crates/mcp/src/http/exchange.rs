@@ -56,7 +56,9 @@ pub(super) struct Exchange {
     pub(super) authorization: Option<Authorization>,
     /// Cancelled when the server refuses requests for want of a login.
     pub(super) login_required: CancellationToken,
-    pub(super) refusal: Mutex<Option<Refusal>>,
+    pub(super) refusal: Arc<Mutex<Option<Refusal>>>,
+    /// The last request found no server, or a gateway without one.
+    pub(super) is_unreachable: AtomicBool,
     pub(super) param_headers: Mutex<HashMap<String, Vec<ParamHeader>>>,
     /// The status of a refused handshake is one that servers of the old transport give.
     looks_old: AtomicBool,
@@ -102,7 +104,8 @@ impl Exchange {
             renewal: tokio::sync::Mutex::default(),
             authorization,
             login_required: CancellationToken::new(),
-            refusal: Mutex::default(),
+            refusal: Arc::default(),
+            is_unreachable: AtomicBool::new(false),
             param_headers: Mutex::default(),
             looks_old: AtomicBool::new(false),
             old: Mutex::default(),

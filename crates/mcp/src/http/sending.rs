@@ -3,6 +3,7 @@
 //! Invariants: a request is repeated at most once for a renewed token; a refusal is recorded before its response is returned.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -17,6 +18,9 @@ use crate::auth::{Challenge, Renewal};
 const VERSION_HEADER: &str = "mcp-protocol-version";
 const METHOD_HEADER: &str = "mcp-method";
 const NAME_HEADER: &str = "mcp-name";
+/// What a gateway answers while the server behind it is down.
+const GATEWAY_ERRORS: [StatusCode; 3] =
+    [StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT];
 const LAST_EVENT_HEADER: &str = "last-event-id";
 
 impl Exchange {
@@ -47,10 +51,13 @@ impl Exchange {
                 None => None,
             };
             let request = self.build(&method, session, body.clone(), last_event, bearer.as_ref());
-            let response = request.send().await.map_err(|error| {
+            let sent = request.send().await.map_err(|error| {
                 let cause = root_cause(&error);
                 failed(&format!("It cannot be reached: {cause}. Check its url, and that it is running."))
-            })?;
+            });
+            let is_away = |response: &Response| GATEWAY_ERRORS.contains(&response.status());
+            self.is_unreachable.store(sent.as_ref().map_or(true, is_away), Ordering::Relaxed);
+            let response = sent?;
             let challenge = Challenge::read(response.headers());
             let is_refused = match response.status() {
                 StatusCode::UNAUTHORIZED => true,

@@ -54,7 +54,10 @@ impl Shared {
 
 /// Serves MCP at /mcp and OAuth beside it; the address of its origin.
 async fn serve(shared: Shared) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    serve_at(TcpListener::bind("127.0.0.1:0").await.unwrap(), shared)
+}
+
+fn serve_at(listener: TcpListener, shared: Shared) -> String {
     let origin = format!("http://127.0.0.1:{}", listener.local_addr().unwrap().port());
     let base = origin.clone();
     tokio::spawn(async move {
@@ -341,4 +344,44 @@ async fn a_client_of_the_users_own_is_used_with_its_secret_and_port() {
     assert!(form.contains("client_secret=the-secret-of-mine") && !address.contains("the-secret"), "{form}");
     let shown = format!("{:?}", setup.servers.servers());
     assert!(!shown.contains("the-secret-of-mine"), "{shown}");
+}
+
+/// A server refuses a call for want of a login: the model and the user read that, whatever the server wrote.
+#[tokio::test]
+async fn a_refused_call_says_that_a_login_is_required() {
+    let setup = setup().await;
+    reaches(&setup.servers, "web", ServerStatus::RequiresAuth).await;
+    setup.login().await;
+    reaches(&setup.servers, "web", ServerStatus::Running).await;
+    setup.shared.world().good_token = "another".into();
+    setup.shared.world().refuses_refresh = true;
+    let result = call(&setup.servers, "web__echo", json!({})).await;
+    let told = said(&result.parts);
+    assert!(result.error && told.contains("requires a login") && told.contains("mcp login web"), "{told}");
+    let server = reaches(&setup.servers, "web", ServerStatus::RequiresAuth).await;
+    assert!(server.problem().unwrap().contains("requires a login"), "{server:?}");
+}
+
+/// A server whose address nobody answers at is tried again, quietly, and runs when it is there.
+#[tokio::test]
+async fn a_server_that_was_away_comes_up() {
+    let reserved = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = reserved.local_addr().unwrap();
+    drop(reserved);
+    let bench = Bench::new();
+    let headers = vec![("authorization".to_owned(), "Bearer the-token".to_owned())];
+    let transport = ServerTransport::Http { url: format!("http://{address}/mcp"), headers };
+    let spec = ServerSpec { name: "late".into(), transport };
+    let options = Options { restart_wait: Duration::from_millis(20), ..bench.options() };
+    let servers = mcp::session_servers(&[spec], options);
+    let failed = reaches(servers.as_ref(), "late", ServerStatus::Failed).await;
+    assert!(failed.error.unwrap().contains("tried again until it answers"));
+    let changes = *bench.changes.lock().unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(*bench.changes.lock().unwrap(), changes, "attempts that fail are not shown");
+    let shared = Shared::default();
+    shared.world().good_token = "the-token".into();
+    serve_at(TcpListener::bind(address).await.unwrap(), shared);
+    reaches(servers.as_ref(), "late", ServerStatus::Running).await;
+    assert_eq!(said(&call(servers.as_ref(), "late__echo", json!({})).await.parts), "hello");
 }
