@@ -157,6 +157,9 @@ fn uses_aws(context: &ProviderContext<'_>) -> bool {
 /// From the settings first, then from where `dragoman login` keeps it.
 fn key(name: &str, provider: &ProviderSettings, context: &ProviderContext<'_>) -> Option<KeySource> {
     let server = || github::SignInServer::new(Some(provider), context.network.clone());
+    if let (None, Some(host)) = (&provider.key, &provider.withheld_from) {
+        return withheld_key(name, host);
+    }
     match provider.key.clone() {
         Some(source) if name == github::PROVIDER => return Some(exchanged_key(source, server())),
         Some(source) => return Some(key_source(source)),
@@ -178,6 +181,23 @@ fn key(name: &str, provider: &ProviderSettings, context: &ProviderContext<'_>) -
     };
     let (credentials, name) = (context.credentials.clone(), name.to_owned());
     Some(source.available_while(move || credentials.get(&name).is_ok_and(|stored| stored.is_some())))
+}
+
+/// In place of a key that was not stored for the host. A provider that needs none is asked without one.
+fn withheld_key(name: &str, host: &str) -> Option<KeySource> {
+    let needs_key = llm::vendors::vendor(name).is_some_and(|vendor| vendor.auth != Auth::Optional);
+    let message = format!("A project sets the address of {name} to {host}. Your key was not stored for it.");
+    let hint = format!(
+        "Add `\"keyHosts\": [\"{host}\"]` to `providers.{name}` in your own settings to send it there, or take the \
+         address out of the project's settings."
+    );
+    let failure = Failure::auth(message).hint(hint);
+    needs_key.then(|| {
+        KeySource::new(move || {
+            let failure = failure.clone();
+            Box::pin(async move { Err(failure) })
+        })
+    })
 }
 
 fn stored_key(credentials: Arc<dyn Credentials>, name: &str, redactor: Redactor) -> KeySource {

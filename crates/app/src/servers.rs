@@ -397,6 +397,7 @@ fn oauth_lookup(transport: &McpTransport, client_metadata_url: Option<String>) -
             Ok(OauthSettings {
                 client_id,
                 client_secret: resolve_secret(oauth.client_secret.as_ref()).await?,
+                issuer: oauth.issuer.clone(),
                 private_key: resolve_secret(oauth.private_key.as_ref()).await?,
                 assertion: resolve_secret(oauth.assertion.as_ref()).await?,
                 identity,

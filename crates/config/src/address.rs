@@ -25,6 +25,13 @@ pub fn masked(text: &str) -> String {
     shown
 }
 
+/// The host of an address with its port, where it has one; empty for other texts.
+pub(crate) fn host(url: &str) -> &str {
+    let Some((_, address)) = url.trim().split_once("://") else { return "" };
+    let (_, rest) = user_and_rest(address);
+    rest.split(['/', '?', '#', '\\']).next().unwrap_or_default()
+}
+
 /// Where the word begins that holds the next `://`, if it is another one.
 fn next_address(text: &str) -> Option<usize> {
     let first_space = text.find(char::is_whitespace)?;

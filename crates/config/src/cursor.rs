@@ -216,6 +216,19 @@ impl<'a> Cursor<'a> {
         self.layer().map_or(Origin::Default, |layer| layer.origin.clone())
     }
 
+    /// The folder of the project whose file has the value here, where a project's file has it.
+    pub(crate) fn project_root(&self) -> Option<&'a Path> {
+        match &self.layer()?.origin {
+            Origin::ProjectFile { root, .. } => Some(root),
+            Origin::Default
+            | Origin::Variable(_)
+            | Origin::InitializationOptions
+            | Origin::GlobalFile(_)
+            | Origin::ExtraFile(_)
+            | Origin::CommandLine => None,
+        }
+    }
+
     pub(crate) fn dotted(&self) -> String {
         dotted(self.path.iter().copied())
     }

@@ -24,6 +24,7 @@ mod credentials;
 mod cursor;
 mod custom_tools;
 mod defaults;
+mod destination;
 mod environment;
 pub mod front_matter;
 mod hooks;

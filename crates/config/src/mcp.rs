@@ -1,6 +1,7 @@
 //! `mcpServers.<name>`: a program to start or an address to speak to.
 
 use crate::cursor::Cursor;
+use crate::destination::Destination;
 use crate::lazy_text::{LazyText, SecretSource};
 use crate::origin::Origin;
 
@@ -29,6 +30,8 @@ pub enum McpTransport {
 pub struct McpOauth {
     pub client_id: Option<LazyText>,
     pub client_secret: Option<SecretSource>,
+    /// The authorization server that secrets may go to.
+    pub issuer: Option<String>,
     pub client_name: Option<String>,
     pub port: Option<u16>,
     pub grant: McpGrant,
@@ -47,7 +50,24 @@ pub enum McpGrant {
 }
 
 impl McpOauth {
-    fn read(cursor: &Cursor) -> Self {
+    /// Secrets that may not go to the address are left out; `is_short` then says so.
+    fn read(cursor: &Cursor, destination: &Destination, is_short: &mut bool) -> Self {
+        let mut secret = |name| {
+            let member = cursor.get(name);
+            let is_withheld = member.node().is_some() && !destination.takes(&member);
+            *is_short |= is_withheld;
+            if is_withheld { None } else { member.secret() }
+        };
+        let (client_secret, private_key, assertion) =
+            (secret("clientSecret"), secret("privateKey"), secret("assertion"));
+        let identity_token = secret("identityToken");
+        // A project does not choose where secrets of the user go.
+        let own = ["clientSecret", "privateKey", "assertion", "identityToken"]
+            .into_iter()
+            .map(|name| cursor.get(name))
+            .filter(|member| member.node().is_some())
+            .any(|member| member.project_root().is_none());
+        let address = |name| Some(cursor.get(name)).filter(|member| !own || member.project_root().is_none());
         let grant = cursor.get("grantType");
         let grant = match grant.text().as_deref() {
             None | Some("authorization_code") => McpGrant::AuthorizationCode,
@@ -60,16 +80,15 @@ impl McpOauth {
         };
         Self {
             client_id: cursor.get("clientId").lazy_text(),
-            client_secret: cursor.get("clientSecret").secret(),
+            client_secret,
+            issuer: address("issuer").and_then(|issuer| issuer.text()),
             client_name: cursor.get("clientName").text(),
             port: cursor.get("oauthPort").number(1..=65_535).and_then(|port| u16::try_from(port).ok()),
             grant,
-            private_key: cursor.get("privateKey").secret(),
-            assertion: cursor.get("assertion").secret(),
-            identity: cursor
-                .get("identityToken")
-                .secret()
-                .zip(cursor.get("identityEndpoint").lazy_text())
+            private_key,
+            assertion,
+            identity: identity_token
+                .zip(address("identityEndpoint").and_then(|endpoint| endpoint.lazy_text()))
                 .map(|(token, endpoint)| (token, endpoint, cursor.get("identityClientId").lazy_text())),
         }
     }
@@ -83,11 +102,7 @@ impl McpServer {
                 args: cursor.get("args").lazy_texts(),
                 env: cursor.get("env").secrets(),
             },
-            (None, Some(url)) => McpTransport::Http {
-                url,
-                headers: cursor.get("headers").secrets(),
-                oauth: McpOauth::read(cursor),
-            },
+            (None, Some(url)) => read_http(cursor, url),
             (None, None) => {
                 cursor
                     .report(domain::Level::Warning, "needs a `command` or a `url`; the server is left out.");
@@ -103,4 +118,15 @@ impl McpServer {
         let sampling = !is_of_project && cursor.get("sampling").flag().unwrap_or(false);
         Some(Self { transport, disabled, network, grants, sampling, origin: cursor.origin() })
     }
+}
+
+fn read_http(cursor: &Cursor, url: LazyText) -> McpTransport {
+    let destination = Destination::of(cursor, &[cursor.get("url")]);
+    let headers = cursor.get("headers");
+    let (headers, mut is_short) = destination.members(&headers, headers.secrets());
+    let oauth = McpOauth::read(cursor, &destination, &mut is_short);
+    if is_short {
+        destination.report(&cursor.dotted());
+    }
+    McpTransport::Http { url, headers, oauth }
 }

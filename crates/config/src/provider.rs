@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::address;
 use crate::cursor::Cursor;
+use crate::destination::Destination;
 use crate::lazy_text::{LazyText, SecretSource};
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -17,6 +18,8 @@ pub struct ProviderSettings {
     /// Why the written address cannot be used. No request may go to another address instead.
     pub url_problem: Option<Failure>,
     pub key: Option<SecretSource>,
+    /// The host of a project's `url`, to which keys of the user are not sent.
+    pub withheld_from: Option<String>,
     /// By the name the user chose, in the order of the settings.
     pub models: IndexMap<String, ModelSettings>,
     pub extra_headers: Vec<(String, SecretSource)>,
@@ -51,22 +54,36 @@ pub struct ModelSettings {
 
 impl ProviderSettings {
     pub(crate) fn read(cursor: &Cursor) -> Self {
-        let models = cursor.get("models").entries();
         let (url, url_problem) = url(&cursor.get("url")).unzip();
+        let auth_url = cursor.get("auth").get("url");
+        let destination = Destination::of(cursor, &[cursor.get("url"), auth_url.clone()]);
+        let key = cursor.get("key");
+        let has_foreign_key = key.node().is_some() && !destination.takes(&key);
+        let headers = cursor.get("extraHeaders");
+        let (extra_headers, mut is_short) = destination.members(&headers, headers.secrets());
+        let mut models = IndexMap::new();
+        for model in cursor.get("models").entries() {
+            let mut read = ModelSettings::read(&model);
+            let headers = model.get("extraHeaders");
+            let (kept, is_shorter) = destination.members(&headers, read.extra_headers);
+            (read.extra_headers, is_short) = (kept, is_short || is_shorter);
+            models.insert(model.name().to_owned(), read);
+        }
+        if has_foreign_key || is_short {
+            destination.report(&cursor.dotted());
+        }
         Self {
             api: cursor.get("api").text(),
             url,
             url_problem: url_problem.flatten(),
-            key: cursor.get("key").secret(),
-            models: models
-                .iter()
-                .map(|model| (model.name().to_owned(), ModelSettings::read(model)))
-                .collect(),
-            extra_headers: cursor.get("extraHeaders").secrets(),
+            key: if has_foreign_key { None } else { key.secret() },
+            withheld_from: destination.foreign_host().map(str::to_owned),
+            models,
+            extra_headers,
             extra_payload: object(&cursor.get("extraPayload")),
             fetch_models: cursor.get("fetchModels").flag(),
             completion_path: cursor.get("completionUrlRelativePath").text(),
-            auth_url: cursor.get("auth").get("url").text(),
+            auth_url: auth_url.text(),
             auth_client_id: cursor.get("auth").get("clientId").text(),
             concurrency: cursor.get("concurrency").number(1..=1000),
         }

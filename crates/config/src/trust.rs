@@ -18,7 +18,9 @@ use crate::environment::Environment;
 use crate::layer::{Layer, notice};
 use crate::legacy_keys::modernize;
 use crate::origin::Origin;
-use crate::trust_review::{describe_commands, describe_settings, referenced_files};
+use crate::trust_review::{
+    describe_addresses, describe_commands, describe_lookups, describe_settings, referenced_files,
+};
 use crate::untrusted::needs_trust;
 use crate::{jsonc, private_file};
 
@@ -52,8 +54,12 @@ impl Folder {
 pub struct TrustReview {
     /// Each setting that needs trust, as `key = value`, with every character visible.
     pub settings: Vec<String>,
-    /// The programs and command lines among them, as `key: line`.
+    /// The programs among them, as `key: line`.
     pub commands: Vec<String>,
+    /// The command lines of `${cmd:…}`, which run outside of the sandbox, as `key: line`.
+    pub lookups: Vec<String>,
+    /// Addresses that requests would go to, with the secrets that the settings send there.
+    pub addresses: Vec<String>,
     /// Files whose contents the settings use; the trust holds for their present contents.
     pub files: Vec<PathBuf>,
 }
@@ -67,6 +73,8 @@ pub fn review(environment: &Environment, root: &Path) -> Result<TrustReview, Fai
         let part = Value::Object(needs_trust(&layer.values));
         review.settings.extend(describe_settings(&part));
         review.commands.extend(describe_commands(&part));
+        review.lookups.extend(describe_lookups(&part));
+        review.addresses.extend(describe_addresses(&part));
         review.files.extend(referenced_files(environment, &root, layer, &part));
     }
     Ok(review)

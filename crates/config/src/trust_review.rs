@@ -21,7 +21,7 @@ pub(crate) fn describe_settings(part: &Value) -> Vec<String> {
     lines
 }
 
-/// `key: line` for each program and each `${cmd:…}`.
+/// `key: line` for each program.
 pub(crate) fn describe_commands(part: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     let mut add = |key: &str, line: String| lines.push(visible_line(&format!("{key}: {line}")).into_owned());
@@ -35,12 +35,48 @@ pub(crate) fn describe_commands(part: &Value) -> Vec<String> {
     if let Some(line) = part.pointer("/toolCall/shellCommand").and_then(|shell| program(shell, "path")) {
         add("toolCall.shellCommand", line);
     }
+    lines
+}
+
+/// `key: line` for each `${cmd:…}`.
+pub(crate) fn describe_lookups(part: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
     visit(part, &mut Vec::new(), &mut |path, value| {
-        for line in references(value, "cmd") {
-            add(&dotted(path.iter().copied()), line);
-        }
+        let key = dotted(path.iter().copied());
+        let found = references(value, "cmd").into_iter();
+        lines.extend(found.map(|line| visible_line(&format!("{key}: {line}")).into_owned()));
     });
     lines
+}
+
+/// `key = address` for each address of a provider, an MCP server or a search, with the references that are sent to it.
+pub(crate) fn describe_addresses(part: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
+    visit(part, &mut Vec::new(), &mut |path, value| {
+        let entry = match path {
+            ["providers" | "mcpServers", name, "url"] | ["providers", name, "auth", "url"] => {
+                part.get(path[0]).and_then(|section| section.get(*name))
+            }
+            ["webSearch", "url"] => part.get("webSearch"),
+            _ => return,
+        };
+        let mut line = format!("{} = {value}", dotted(path.iter().copied()));
+        let sent = entry.map(secret_references).unwrap_or_default();
+        if !sent.is_empty() {
+            line.push_str(&format!(", with {}", sent.join(", ")));
+        }
+        lines.push(visible_line(&line).into_owned());
+    });
+    lines
+}
+
+/// The references in an entry whose values are the user's own: variables, files, commands and entries of netrc.
+fn secret_references(entry: &Value) -> Vec<String> {
+    let mut found = BTreeSet::new();
+    for kind in ["env", "file", "cmd", "netrc"] {
+        found.extend(references(entry, kind).into_iter().map(|inner| format!("${{{kind}:{inner}}}")));
+    }
+    found.into_iter().collect()
 }
 
 /// The files of the project that `${file:…}` names. Files elsewhere are the user's own.

@@ -3,6 +3,7 @@
 use domain::Level;
 
 use crate::cursor::Cursor;
+use crate::destination::Destination;
 use crate::lazy_text::SecretSource;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -18,7 +19,12 @@ pub enum WebSearchSettings {
 
 impl WebSearchSettings {
     pub(crate) fn read(cursor: &Cursor) -> Option<Self> {
-        let (url, headers) = (cursor.get("url").text(), cursor.get("headers").secrets());
+        let url = cursor.get("url").text();
+        let (destination, headers) = (Destination::of(cursor, &[cursor.get("url")]), cursor.get("headers"));
+        let (headers, is_short) = destination.members(&headers, headers.secrets());
+        if is_short {
+            destination.report(&cursor.dotted());
+        }
         let model = cursor.get("model").text();
         let Some(url) = url else {
             let is_embedded = model.as_ref().is_some_and(|model| model.starts_with("local/"));

@@ -92,6 +92,21 @@ fn review_text(name: &str, review: &TrustReview) -> String {
         lines.push("Commands that they would run:".to_owned());
         add_lines(&mut lines, &review.commands);
     }
+    if !review.lookups.is_empty() {
+        lines.push(
+            "Commands that look up values. They run outside the sandbox, with your rights and tokens:"
+                .to_owned(),
+        );
+        add_lines(&mut lines, &review.lookups);
+    }
+    if !review.addresses.is_empty() {
+        lines.push(
+            "Addresses that requests would go to. What a line names after \"with\" is sent there. Your own keys and \
+             headers are sent there only if `keyHosts` of your own settings names the host:"
+                .to_owned(),
+        );
+        add_lines(&mut lines, &review.addresses);
+    }
     if !review.files.is_empty() {
         lines.push("Files whose present contents they use:".to_owned());
         let files: Vec<String> =

@@ -370,6 +370,10 @@ struct WebSearchSection {
     /// Headers of its requests, such as the one with the key.
     #[schemars(extend("examples" = [{"X-Subscription-Token": "${env:BRAVE_API_KEY}"}]))]
     headers: BTreeMap<String, String>,
+    /// Hosts, with their port where they have one, that a project may name as the address and that get your headers all the
+    /// same. Only in your own settings.
+    #[schemars(rename = "keyHosts", extend("examples" = [["search.example.com"]]))]
+    key_hosts: Vec<String>,
     /// Without `url`: the model, as `provider/model`, whose provider searches by its own tool. Its API must be `anthropic`,
     /// `openai-responses` or `gemini`.
     #[schemars(extend("examples" = ["google/gemini-2.5-flash"]))]

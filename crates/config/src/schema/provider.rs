@@ -19,6 +19,10 @@ pub(super) struct Provider {
     /// `NAME_API_KEY`, and from `dragoman login`.
     #[schemars(extend("examples" = ["${cmd:pass show house}"]))]
     key: String,
+    /// Hosts, with their port where they have one, that a project may name as the address and that get your key all the same.
+    /// Your key otherwise goes to the vendor's address and to those of your own settings. Only in your own settings.
+    #[schemars(extend("examples" = [["gateway.example.com"]]))]
+    key_hosts: Vec<String>,
     /// The models, by the name that you choose for them.
     #[schemars(extend("examples" = [{"qwen": {"limit": {"context": 32768}}}]))]
     models: BTreeMap<String, ModelEntry>,
@@ -142,6 +146,10 @@ pub(super) struct McpServerEntry {
     /// Headers of requests to the address.
     #[schemars(extend("examples" = [{"Authorization": "Bearer ${env:MCP_TOKEN}"}]))]
     headers: BTreeMap<String, String>,
+    /// Hosts, with their port where they have one, that a project may name as the address and that get your headers and
+    /// secrets all the same. Only in your own settings.
+    #[schemars(extend("examples" = [["mcp.example.com"]]))]
+    key_hosts: Vec<String>,
     /// Whether the server stays off until it is switched on in a chat.
     #[schemars(extend("default" = false), extend("examples" = [true]))]
     disabled: bool,
@@ -161,6 +169,10 @@ pub(super) struct McpServerEntry {
     /// The secret of that client.
     #[schemars(extend("examples" = ["${env:MCP_CLIENT_SECRET}"]))]
     client_secret: String,
+    /// The authorization server that the login must go to, by its exact address. Without it the first login decides; another
+    /// one that the server names later gets no secret before you agree.
+    #[schemars(extend("examples" = ["https://id.example.com"]))]
+    issuer: String,
     /// The name under which a client is registered.
     #[schemars(extend("default" = "Dragoman"), extend("examples" = ["Dragoman at work"]))]
     client_name: String,

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::challenge::Challenge;
 use super::client_identity::ClientIdentity;
-use super::discovery::{AuthorizationServer, Discovered, discover};
+use super::discovery::{AuthorizationServer, Discovered};
 use super::grant::{self, AuthorizationCode, TokenError};
 use super::loopback::{Callback, Loopback, read_callback};
 use super::{Authorization, OauthGrant, assertion};
@@ -55,11 +55,11 @@ pub(crate) async fn login(
     prompt: &dyn LoginPrompt,
 ) -> Result<LoginDone, String> {
     let challenge = current_challenge(authorization).await?;
-    let known = authorization.read().map_err(|failure| failure.to_string())?;
-    let issuer = known.issuer(authorization.key()).map(str::to_owned);
-    let found = discover(&authorization.url, &challenge, issuer.as_deref()).await?;
+    authorization.read().map_err(|failure| failure.to_string())?;
+    let found = authorization.discover(&challenge).await?;
+    authorization.accept_issuer(&found.server.issuer)?;
     if authorization.settings.grant != OauthGrant::AuthorizationCode {
-        authorization.obtain_without_person(&challenge).await?;
+        authorization.obtain(&found, &challenge).await?;
         return Ok(LoginDone { issuer: found.server.issuer, scope: challenge.scope });
     }
     let attempt = LoginAttempt::prepare(authorization, found, &challenge).await?;

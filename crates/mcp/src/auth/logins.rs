@@ -66,6 +66,9 @@ struct ServerLogin {
     wanted_scope: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resource_metadata: Option<String>,
+    /// Another issuer that the server named, which the person was told of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    offered_issuer: Option<String>,
     /// The client that the token was granted to, where it was not registered by us.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     client: Option<ClientIdentity>,
@@ -118,6 +121,14 @@ impl Logins {
         login.resource_metadata = challenge.resource_metadata.clone();
     }
 
+    pub(super) fn offered_issuer(&self, server: &str) -> Option<&str> {
+        self.servers.get(server)?.offered_issuer.as_deref()
+    }
+
+    pub(super) fn record_offered_issuer(&mut self, server: &str, issuer: &str) {
+        self.servers.entry(server.to_owned()).or_default().offered_issuer = Some(issuer.to_owned());
+    }
+
     /// The client registered with an issuer.
     pub(super) fn client(&self, issuer: &str) -> Option<&ClientIdentity> {
         self.issuers.get(issuer)?.client.as_ref()
@@ -143,6 +154,7 @@ impl Logins {
         self.remove_token(server);
         let login = self.servers.entry(server.to_owned()).or_default();
         login.issuer = Some(issuer.issuer.clone());
+        login.offered_issuer = None;
         login.resource = Some(resource.to_owned());
         login.token_endpoint = Some(issuer.token_endpoint.to_string());
         login.requested_scope = scope;

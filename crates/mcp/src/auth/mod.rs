@@ -10,6 +10,7 @@ mod client_identity;
 mod discovery;
 mod endpoint;
 mod grant;
+mod issuer_pin;
 mod login;
 mod logins;
 mod loopback;
@@ -22,8 +23,9 @@ use reqwest::Url;
 use reqwest::header::HeaderValue;
 
 pub(crate) use challenge::Challenge;
-use discovery::AuthorizationServer;
+use discovery::{AuthorizationServer, Discovered};
 use grant::TokenError;
+use issuer_pin::IssuerRefused;
 pub(crate) use login::login;
 pub use login::{LoginDone, LoginPrompt};
 pub use logins::LoginStore;
@@ -39,6 +41,8 @@ pub struct OauthSettings {
     /// A client that was registered by hand.
     pub client_id: Option<String>,
     pub client_secret: Option<String>,
+    /// The only authorization server that may be used.
+    pub issuer: Option<String>,
     /// A PKCS #8 key (PEM, P-256) that proves the client instead of a secret.
     pub private_key: Option<String>,
     /// A token of another issuer that stands for this machine (`OauthGrant::JwtBearer`).
@@ -163,7 +167,8 @@ impl Authorization {
         if self.settings.grant != OauthGrant::AuthorizationCode {
             return match self.obtain_without_person(challenge).await {
                 Ok(()) => Renewal::Renewed,
-                Err(reason) => Renewal::Refused(reason),
+                Err(IssuerRefused::Unaccepted(reason)) => Renewal::LoginRequired(reason),
+                Err(IssuerRefused::Final(reason)) => Renewal::Refused(reason),
             };
         }
         if let Err(failure) = self.change(|logins| logins.record_challenge(self.key(), challenge)) {
@@ -196,18 +201,29 @@ impl Authorization {
             && wanted.split(' ').all(|scope| requested.split(' ').any(|known| known == scope))
     }
 
-    async fn obtain_without_person(&self, challenge: &Challenge) -> Result<(), String> {
-        let found = discovery::discover(&self.url, challenge, None).await?;
+    /// Only at an authorization server that the settings or an earlier login named.
+    async fn obtain_without_person(&self, challenge: &Challenge) -> Result<(), IssuerRefused> {
+        let found = self.discover(challenge).await.map_err(IssuerRefused::Final)?;
+        self.check_issuer(&found.server.issuer)?;
+        self.obtain(&found, challenge).await.map_err(IssuerRefused::Final)
+    }
+
+    async fn obtain(&self, found: &Discovered, challenge: &Challenge) -> Result<(), String> {
         let scope = challenge.scope.clone().or_else(|| found.resource_scope());
-        let token = grant::without_person(&self.settings, &self.url, &found, scope.as_deref()).await?;
+        let token = grant::without_person(&self.settings, &self.url, found, scope.as_deref()).await?;
         self.keep(&found.server, &found.resource, scope, token)
+    }
+
+    /// What the server wants. The authorization server of the settings or of the last login is preferred where it names several.
+    async fn discover(&self, challenge: &Challenge) -> Result<Discovered, String> {
+        discovery::discover(&self.url, challenge, self.pinned_issuer().as_deref()).await
     }
 
     /// Refreshes after a refusal: only where the server still names the issuer that granted the login.
     async fn refresh_after(&self, challenge: &Challenge) -> Result<bool, String> {
         let Some(token) = self.token().clone() else { return Ok(false) };
         let issuer = self.read().ok().and_then(|logins| logins.issuer(self.key()).map(str::to_owned));
-        let found = discovery::discover(&self.url, challenge, issuer.as_deref()).await?;
+        let found = self.discover(challenge).await?;
         if token.refresh_token.is_none() || issuer.as_deref() != Some(found.server.issuer.as_str()) {
             *self.token() = None;
             let _ = self.change(|logins| logins.remove_token(self.key()));

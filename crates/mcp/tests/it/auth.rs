@@ -5,7 +5,9 @@ use super::*;
 use std::any::Any;
 use std::time::SystemTime;
 
-use mcp::{LoginPrompt, LoginStore, OauthLookup, OauthSettings};
+use domain::tool::ServerAction;
+
+use mcp::{LoginPrompt, LoginStore, OauthGrant, OauthLookup, OauthSettings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -344,6 +346,76 @@ async fn a_client_of_the_users_own_is_used_with_its_secret_and_port() {
     assert!(form.contains("client_secret=the-secret-of-mine") && !address.contains("the-secret"), "{form}");
     let shown = format!("{:?}", setup.servers.servers());
     assert!(!shown.contains("the-secret-of-mine"), "{shown}");
+}
+
+fn machine(issuer: Option<&str>) -> OauthSettings {
+    OauthSettings {
+        client_id: Some("mine".into()),
+        client_secret: Some("the-secret-of-mine".into()),
+        grant: OauthGrant::ClientCredentials,
+        issuer: issuer.map(str::to_owned),
+        ..OauthSettings::default()
+    }
+}
+
+/// A server names its authorization server itself: a secret goes to the one of the first login, and to another one only
+/// after a second.
+#[tokio::test]
+async fn a_secret_goes_to_no_issuer_that_nobody_accepted() {
+    let setup = setup_with(machine(None)).await;
+    setup.shared.world().wants_secret = true;
+    let waiting = reaches(&setup.servers, "web", ServerStatus::RequiresAuth).await;
+    let error = waiting.error.unwrap();
+    assert!(error.contains(&setup.origin) && error.contains("dragoman mcp login web"), "{error}");
+    assert!(setup.shared.world().token_requests.is_empty(), "nothing is sent before somebody agrees");
+    setup.login().await;
+    reaches(&setup.servers, "web", ServerStatus::Running).await;
+
+    // A new token needs nobody while the issuer stays the same.
+    setup.shared.world().good_token = "another".into();
+    assert_eq!(said(&call(&setup.servers, "web__echo", json!({})).await.parts), "hello");
+
+    let other = Shared::default();
+    other.world().wants_secret = true;
+    let other_origin = serve(other.clone()).await;
+    setup.shared.world().issuer = Some(other_origin.clone());
+    setup.shared.world().good_token = "a third".into();
+    let refused = call(&setup.servers, "web__echo", json!({})).await;
+    assert!(refused.error && said(&refused.parts).contains("requires a login"), "{refused:?}");
+    let waiting = reaches(&setup.servers, "web", ServerStatus::RequiresAuth).await.error.unwrap();
+    assert!(waiting.contains(&other_origin) && waiting.contains(&setup.origin), "{waiting}");
+    let login = tokio::time::timeout(LONG, setup.servers.login("web", &Browser)).await.unwrap();
+    let asked = login.err().expect("the change is asked about").to_string();
+    assert!(asked.contains(&other_origin) && asked.contains(&setup.origin), "{asked}");
+    assert!(other.world().token_requests.is_empty(), "{:?}", other.world().token_requests);
+    setup.login().await;
+    assert!(other.world().token_requests[0].contains("the-secret-of-mine"));
+}
+
+#[tokio::test]
+async fn the_issuer_of_the_settings_is_the_only_one() {
+    let shared = Shared::default();
+    shared.world().wants_secret = true;
+    let named = serve(shared.clone()).await;
+    // The server names itself; the settings name another one.
+    let setup = setup_with(machine(Some(&named))).await;
+    setup.shared.world().wants_secret = true;
+    let failed = reaches(&setup.servers, "web", ServerStatus::Failed).await.error.unwrap();
+    assert!(failed.contains(&setup.origin) && failed.contains(&named), "{failed}");
+    assert!(setup.servers.login("web", &Browser).await.is_err());
+    assert!(setup.shared.world().token_requests.is_empty() && shared.world().token_requests.is_empty());
+    setup.shared.world().issuer = Some(named);
+    setup.servers.act("web", ServerAction::Start).await.unwrap();
+    loop {
+        // The token of the other issuer is one that this server takes.
+        let given = shared.world().good_token.clone();
+        setup.shared.world().good_token = given;
+        if !shared.world().token_requests.is_empty() {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert!(shared.world().token_requests[0].contains("the-secret-of-mine"), "no login is needed");
 }
 
 /// A server refuses a call for want of a login: the model and the user read that, whatever the server wrote.
