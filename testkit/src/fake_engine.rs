@@ -142,6 +142,11 @@ impl FakeEngine {
         });
     }
 
+    /// Loses a chat.
+    pub fn forget(&self, session: &SessionId) {
+        self.with(|state| state.chats.remove(session));
+    }
+
     pub fn set_commands(&self, commands: Vec<SlashCommand>) {
         self.with(|state| state.commands = commands);
     }
@@ -319,7 +324,7 @@ impl FakeState {
             Command::Enter { reply, .. } | Command::Catalog { reply } => {
                 let _ = reply.send(Ok(self.catalog.clone()));
             }
-            Command::Servers { reply } => drop(reply.send(Ok(self.servers.clone()))),
+            Command::Servers { reply, .. } => drop(reply.send(Ok(self.servers.clone()))),
             Command::Contexts { reply, .. } => drop(reply.send(Ok(Vec::new()))),
             Command::Shutdown { reply } => drop(reply.send(Ok(()))),
             Command::SlashCommands { reply, .. } => drop(reply.send(Ok(self.commands.clone()))),

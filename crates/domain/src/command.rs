@@ -156,7 +156,9 @@ pub enum Command {
         arguments: Vec<String>,
         reply: Reply<Vec<String>>,
     },
+    /// The servers of the workspace, and with a session also those that its client brought along.
     Servers {
+        session: Option<SessionId>,
         reply: Reply<Vec<ToolServer>>,
     },
     ServerAction {

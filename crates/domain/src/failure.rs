@@ -71,6 +71,12 @@ impl Failure {
         self
     }
 
+    /// The process that ran a turn ended before the turn did.
+    pub fn interrupted() -> Self {
+        Self::internal("The answer was interrupted: the Dragoman that worked on it has ended.")
+            .hint("Send the prompt again, or ask it to go on.")
+    }
+
     /// The engine is gone: the answer to every command after shutdown began.
     pub fn closed() -> Self {
         Self::internal("Dragoman is shutting down.")

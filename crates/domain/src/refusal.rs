@@ -31,7 +31,7 @@ impl Command {
             Self::Contexts { reply, .. } => send!(reply),
             Self::SlashCommands { reply, .. } => send!(reply),
             Self::CompleteArgument { reply, .. } => send!(reply),
-            Self::Servers { reply } => send!(reply),
+            Self::Servers { reply, .. } => send!(reply),
             Self::Providers { reply } => send!(reply),
             Self::Login { reply, .. } => send!(reply),
             Self::FinishLogin { reply, .. } | Self::Logout { reply, .. } => send!(reply),

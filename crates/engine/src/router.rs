@@ -189,15 +189,17 @@ impl Router {
             Command::Catalog { reply } => {
                 let _ = reply.send(Ok(workspace.catalog()));
             }
-            Command::Servers { reply } => {
-                let _ = reply.send(Ok(workspace.servers()));
-            }
             // A chat may have servers of its own, and their prompts. The front-end does not join it by asking.
-            Command::SlashCommands { session: Some(session), query, reply } if self.is_live(&session) => {
-                if let Some(mailbox) = self.sessions.get(&session) {
-                    let command = Command::SlashCommands { session: Some(session.clone()), query, reply };
+            Command::Servers { session: Some(ref session), .. }
+            | Command::SlashCommands { session: Some(ref session), .. }
+                if self.is_live(session) =>
+            {
+                if let Some(mailbox) = self.sessions.get(session) {
                     let _ = mailbox.send(Message { frontend: None, command });
                 }
+            }
+            Command::Servers { reply, .. } => {
+                let _ = reply.send(Ok(workspace.servers()));
             }
             Command::SlashCommands { query, reply, .. } => {
                 let _ = reply.send(Ok(slash::list(None, &workspace, &query)));

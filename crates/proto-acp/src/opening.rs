@@ -12,7 +12,7 @@ use rpc::{Fault, Responder};
 use crate::dispatch::{fault_of, not_found};
 use crate::serve::Server;
 use crate::wire::acp;
-use crate::{from_wire, sessions};
+use crate::{from_wire, sessions, to_wire};
 
 pub(crate) async fn new_session(server: &mut Server, params: acp::NewSessionRequest, responder: Responder) {
     let roots = from_wire::roots(params.cwd, params.additional_directories);
@@ -139,7 +139,8 @@ fn reopened(
     sessions::send_commands_and_notices(server, &info.id, &catalog);
     if let Some(holder) = &info.attached_to {
         let text = format!("This chat runs in {holder}. Its keys, rules, sandbox and folder count.");
-        server.show_notice(&Notice { level: Level::Info, text });
+        let notice = Notice { level: Level::Info, text };
+        server.apply_effect(&info.id, to_wire::notice_effect(&notice, server.features));
     }
 }
 

@@ -167,13 +167,13 @@ impl Server {
         }
     }
 
-    /// Shows a notice about the process once, in a session, because the protocol has no other place.
-    pub(crate) fn show_notice(&mut self, notice: &domain::event::Notice) {
-        let Some(session) = self.sessions.keys().next().cloned() else { return };
-        if let Some(out) = to_wire::notice_effect(notice, self.features)
+    /// Shows a notice once in this connection, in a session, because the protocol has no other place.
+    pub(crate) fn show_notice_in(&mut self, session: &SessionId, notice: &Notice) {
+        if self.sessions.contains_key(session)
+            && !notice.text.is_empty()
             && self.shown_notices.insert(notice.text.clone())
         {
-            self.apply_effect(&session, out);
+            self.apply_effect(session, to_wire::notice_effect(notice, self.features));
         }
     }
 
@@ -229,20 +229,28 @@ impl Server {
             // Servers bring commands of their own.
             CatalogKind::ToolServers => {
                 for session in self.sessions.keys().cloned().collect::<Vec<_>>() {
-                    crate::sessions::send_commands(self, session);
+                    crate::sessions::send_commands(self, session.clone());
+                    self.report_servers(session);
                 }
-                self.engine.later(
-                    async move { commands.call(|reply| Command::Servers { reply }).await },
-                    |server, servers| {
-                        for text in servers.iter().flatten().filter_map(ToolServer::problem) {
-                            server.show_notice(&Notice { level: Level::Warning, text });
-                        }
-                    },
-                );
             }
             // The protocol has no place for jobs.
             CatalogKind::Jobs => {}
         }
+    }
+
+    /// Names the servers of a session that failed or require a login: those of the workspace and those that the client
+    /// brought along. One may have failed before the session was there.
+    pub(crate) fn report_servers(&mut self, session: SessionId) {
+        let Some(commands) = self.engine.commands() else { return };
+        let asked = Some(session.clone());
+        self.engine.later(
+            async move { commands.call(|reply| Command::Servers { session: asked, reply }).await },
+            move |server, servers| {
+                for text in servers.iter().flatten().filter_map(ToolServer::problem) {
+                    server.show_notice_in(&session, &Notice { level: Level::Warning, text });
+                }
+            },
+        );
     }
 
     fn update_catalog(&mut self, catalog: &Arc<Catalog>) {

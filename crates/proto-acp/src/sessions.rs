@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::command::{Catalog, SessionInfo, SlashCommand};
-use domain::{Answer, AskId, Command, Event, Failure, Recorded, SessionId, TurnId};
+use domain::{Answer, AskId, Command, Event, Fact, Failure, Level, Recorded, SessionId, TurnId};
 use rpc::Responder;
 use tokio::task::AbortHandle;
 
@@ -109,8 +109,9 @@ pub(crate) fn add_session(server: &mut Server, info: &SessionInfo, catalog: Arc<
 pub(crate) fn send_commands_and_notices(server: &mut Server, session: &SessionId, catalog: &Catalog) {
     send_commands(server, session.clone());
     for notice in &catalog.notices {
-        server.show_notice(notice);
+        server.show_notice_in(session, notice);
     }
+    server.report_servers(session.clone());
 }
 
 /// Sends stored facts through the projection, then the current state; repeats asks that are still open.
@@ -119,6 +120,10 @@ pub(crate) fn replay(server: &mut Server, info: &SessionInfo, facts: Vec<Arc<Rec
     let newest = facts.last().map_or(info.newest, |last| last.number);
     let mut open: Vec<(AskId, Question)> = Vec::new();
     for recorded in domain::replay::visible_facts(facts) {
+        // It spoke of a moment that is over.
+        if matches!(&recorded.fact, Fact::Notice { notice } if notice.level == Level::Info) {
+            continue;
+        }
         let event = Event::fact(session.clone(), recorded);
         let outs = server.sessions.get_mut(session).map(|chat| chat.projection.project(&event));
         for out in outs.unwrap_or_default().into_iter().filter(|out| !to_wire::is_state(out)) {

@@ -123,7 +123,7 @@ impl Projection {
         }
         let notice = Notice { level: Level::Info, text: text.to_owned() };
         if self.features.notices {
-            return out.extend(notice_effect(&notice, self.features));
+            return out.push(notice_effect(&notice, self.features));
         }
         self.delays += 1;
         let chunk = chunk(format!("delay-{}", self.delays), text_block(format!("{text}\n")));
@@ -165,7 +165,8 @@ impl Projection {
                 self.usage = Some(usage.total);
                 out.extend(usage_update(usage));
             }
-            Fact::Notice { notice: it } => out.extend(notice_effect(it, self.features)),
+            Fact::Notice { notice: it } if it.text.is_empty() => {}
+            Fact::Notice { notice: it } => out.push(notice_effect(it, self.features)),
             Fact::HistoryReplaced { .. } => {
                 let text = "Another window removed earlier messages of this chat.\n".to_owned();
                 out.push(agent_text(format!("fact-{}", recorded.number), text));
@@ -370,18 +371,17 @@ pub(crate) fn usage_update(usage: &SessionUsage) -> Option<Effect> {
     Some(update(acp::SessionUpdate::UsageUpdate(acp::UsageUpdate::new(usage.last.all(), size).cost(cost))))
 }
 
-/// A client without notices gets warnings and errors as text of the chat.
-pub(crate) fn notice_effect(notice: &Notice, features: ClientFeatures) -> Option<Effect> {
+/// A client without notices gets them as text of the chat.
+pub(crate) fn notice_effect(notice: &Notice, features: ClientFeatures) -> Effect {
     let severity = match notice.level {
         Level::Info => acp::NoticeSeverity::Info,
         Level::Warning => acp::NoticeSeverity::Warning,
         Level::Error => acp::NoticeSeverity::Error,
     };
-    if features.notices && !notice.text.is_empty() {
-        return Some(update(acp::SessionUpdate::Notice(acp::Notice::new(severity, notice.text.clone()))));
+    if features.notices {
+        return update(acp::SessionUpdate::Notice(acp::Notice::new(severity, notice.text.clone())));
     }
-    let told = notice.level != Level::Info && !notice.text.is_empty();
-    told.then(|| agent_text("notice".to_owned(), format!("{}\n", notice.text)))
+    agent_text("notice".to_owned(), format!("{}\n", notice.text))
 }
 
 fn live_output(id: ItemId, shown: &mut Shown, offset: u64, text: &str) -> Option<Effect> {
@@ -454,7 +454,8 @@ fn outcome_text(outcome: &Outcome) -> Option<String> {
 fn stop_reason(outcome: &Outcome) -> Result<acp::StopReason, domain::Failure> {
     match outcome {
         Outcome::Done => Ok(acp::StopReason::EndTurn),
-        Outcome::Stopped | Outcome::Interrupted => Ok(acp::StopReason::Cancelled),
+        Outcome::Stopped => Ok(acp::StopReason::Cancelled),
+        Outcome::Interrupted => Err(domain::Failure::interrupted()),
         Outcome::MaxTokens => Ok(acp::StopReason::MaxTokens),
         Outcome::MaxSteps | Outcome::Repeating => Ok(acp::StopReason::MaxTurnRequests),
         Outcome::Refused { .. } => Ok(acp::StopReason::Refusal),

@@ -77,7 +77,7 @@ pub(crate) async fn announce(server: &mut Server) {
     server
         .engine
         .call(
-            |reply| Command::Servers { reply },
+            |reply| Command::Servers { session: None, reply },
             |server, servers| send_servers(server, servers.unwrap_or_default()),
         )
         .await;
@@ -105,7 +105,7 @@ pub(crate) fn handle_change(server: &mut Server, kind: CatalogKind) {
         ),
         CatalogKind::Jobs => jobs::update(server),
         CatalogKind::ToolServers => server.engine.later(
-            async move { commands.call(|reply| Command::Servers { reply }).await },
+            async move { commands.call(|reply| Command::Servers { session: None, reply }).await },
             |server, servers| send_servers(server, servers.unwrap_or_default()),
         ),
     }
@@ -155,7 +155,11 @@ fn send_servers(server: &mut Server, servers: Vec<ToolServer>) {
         begin_servers_start(server);
     }
     for update in now {
-        if server.sent.servers.get(&update.name) != Some(&update) {
+        let before = server.sent.servers.get(&update.name);
+        if before != Some(&update) {
+            if is_start_unseen(before.map(|before| before.status), &update) {
+                server.notify(&update.as_starting());
+            }
             server.notify(&update);
             server.sent.servers.insert(update.name.clone(), update);
         }
@@ -163,6 +167,16 @@ fn send_servers(server: &mut Server, servers: Vec<ToolServer>) {
     if !is_starting {
         finish_servers_start(server);
     }
+}
+
+/// Whether a server started, and perhaps failed, before its start could be shown.
+fn is_start_unseen(before: Option<&str>, now: &ServerUpdated) -> bool {
+    let has_tried = match before {
+        Some("starting" | "running") => false,
+        Some("failed" | "requires-auth") => now.status == "running",
+        _ => matches!(now.status, "running" | "failed" | "requires-auth"),
+    };
+    now.mcp.is_some() && has_tried
 }
 
 /// The first start of the servers is a task with a beginning and an end. A client waits for the end of each task.

@@ -81,7 +81,7 @@ pub(crate) async fn add_server(server: &mut Server, params: AddServerParams, rep
     let added = async move {
         let called = name.clone();
         commands.call(|reply| Command::ServerAction { name: called, action, reply }).await?;
-        let servers = commands.call(|reply| Command::Servers { reply }).await?;
+        let servers = commands.call(|reply| Command::Servers { session: None, reply }).await?;
         let added = servers.into_iter().find(|server| server.name == name);
         added.ok_or_else(|| Failure::user(format!("{name} is in the file, and another file overrides it.")))
     };

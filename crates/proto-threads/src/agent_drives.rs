@@ -13,7 +13,7 @@ use domain::link::Commands;
 use domain::{Command, Failure, ItemId, SessionId, TurnId};
 use rpc::{RequestError, Responder};
 
-use crate::serve::{Driver, Server, is_unknown_method};
+use crate::serve::{Driver, NOTICE_ITEM, Server, is_unknown_method};
 use crate::to_wire;
 use crate::wire::{self, Message, MessageChunk, Role, ThreadEntry, method};
 
@@ -231,6 +231,7 @@ fn next(server: &mut Server, thread_id: &str) {
                 thread.session = Some(info.id);
                 thread.turn = Some(turn);
             }
+            server.show_problems(None);
         }
         Err(failure) => send_answer(server, &thread_id, Err(failure)),
     });
@@ -316,6 +317,15 @@ pub(crate) fn collect_answer(
         Some((last, answer)) if *last == item => answer.push_str(text),
         _ => thread.answer.push((item, text.to_owned())),
     }
+    true
+}
+
+/// Puts text before the answer of a turn that is under way; whether there is one.
+pub(crate) fn add_to_answer(server: &mut Server, text: &str) -> bool {
+    let Some(thread) = server.client_threads.values_mut().find(|thread| thread.turn.is_some()) else {
+        return false;
+    };
+    thread.answer.insert(0, (NOTICE_ITEM, text.to_owned()));
     true
 }
 

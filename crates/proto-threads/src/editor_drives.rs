@@ -73,9 +73,11 @@ pub(crate) async fn get_thread_entries(server: &mut Server, params: wire::Thread
     let commands = server.commands.clone();
     let reads = server.reads.entries_of(&params.thread_id);
     let session = SessionId::new(params.thread_id);
+    // A thread without messages is not in the journal yet.
+    let is_open = server.threads.contains_key(&session);
     let read = async move {
         let facts = domain::replay::read(&commands, &session).await?;
-        if facts.is_empty() {
+        if facts.is_empty() && !is_open {
             return Err(Failure::user(format!("There is no thread {session}.")));
         }
         Ok(wire::Entries { entries: to_wire::entries_with(facts, reads) })
@@ -103,6 +105,7 @@ pub(crate) async fn send_message(server: &mut Server, params: wire::SendMessage,
                     thread.projection.mark_own_turn(accepted.turn);
                     thread.waiting.insert(accepted.turn, responder);
                 }
+                server.show_problems(None);
             }
             Err(failure) => responder.fail(from_wire::fault_of(&failure)),
         },
@@ -127,6 +130,16 @@ pub(crate) fn stream(server: &mut Server, session: &SessionId, item: ItemId, mut
             Err(error) => tracing::debug!(%error, "a chunk was not taken"),
         });
     }
+}
+
+/// A thread whose answer has not begun or just ends: text that belongs to no answer must not cut one.
+pub(crate) fn thread_for_notice(server: &Server, ends: Option<&SessionId>) -> Option<SessionId> {
+    if server.chunks == Chunks::Refused {
+        return None;
+    }
+    let mut threads = server.threads.iter().filter(|(_, thread)| !thread.waiting.is_empty());
+    let fits = threads.find(|(session, thread)| thread.last.is_none() || ends == Some(session));
+    fits.map(|(session, _)| session.clone())
 }
 
 pub(crate) fn ended(server: &mut Server, session: &SessionId, turn: TurnId, outcome: Result<(), Failure>) {

@@ -14,7 +14,7 @@ use domain::event::{CatalogKind, EventBody};
 use domain::host::Grants;
 use domain::link::{Commands, Engine};
 use domain::tool::ToolServer;
-use domain::{Abilities, Command, Event, FrontendEvent, FrontendLink, SessionId, TurnId};
+use domain::{Abilities, Command, Event, FrontendEvent, FrontendLink, ItemId, SessionId, TurnId};
 use rpc::{End, Inbound, Outgoing, PeerOptions, RequestError, Responder, Transport};
 use tokio::sync::mpsc;
 
@@ -31,6 +31,9 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// A client that is silent for this long is asked for its threads, which decides the driver.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Stands for text that is no item of a chat.
+pub(crate) const NOTICE_ITEM: ItemId = ItemId(u64::MAX - 1);
 
 /// The side that calls the thread methods.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,6 +83,7 @@ pub async fn serve(engine: Engine, transport: Transport, options: ServeOptions) 
         refused: HashSet::new(),
         reads: files::Reads::default(),
         reported_problems: HashSet::new(),
+        unshown_problems: Vec::new(),
     };
     server.begin().await;
     server.run(inbox, peer.ended()).await;
@@ -123,6 +127,8 @@ pub(crate) struct Server {
     pub reads: files::Reads,
     /// Problems of MCP servers that were reported.
     pub reported_problems: HashSet<String>,
+    /// Those of them that wait for an answer under way: the protocol has no other place for them.
+    unshown_problems: Vec<String>,
 }
 
 impl Server {
@@ -131,10 +137,12 @@ impl Server {
         self.engine
             .call(
                 |reply| Command::Enter { workspace, reply },
-                |_, entered| {
+                |server, entered| {
                     for notice in entered.map(|catalog| catalog.notices).unwrap_or_default() {
                         tracing::warn!("{}", notice.text);
                     }
+                    // One may have failed before anybody listened.
+                    server.report_servers();
                 },
             )
             .await;
@@ -185,19 +193,35 @@ impl Server {
         }
     }
 
-    /// The protocol has no place for them: they go to the log and to stderr.
+    /// Names servers that failed or require a login, once each: in the log, and before the next words of an answer.
     fn report_servers(&mut self) {
         let commands = self.commands.clone();
         self.engine.later(
-            async move { commands.call(|reply| Command::Servers { reply }).await },
+            async move { commands.call(|reply| Command::Servers { session: None, reply }).await },
             |server, servers| {
                 for problem in servers.iter().flatten().filter_map(ToolServer::problem) {
                     if server.reported_problems.insert(problem.clone()) {
                         tracing::warn!("{problem}");
+                        server.unshown_problems.push(problem);
                     }
                 }
+                server.show_problems(None);
             },
         );
+    }
+
+    /// Shows the problems that wait before the answer that is about to begin, or after the one that ends.
+    pub(crate) fn show_problems(&mut self, ends: Option<&SessionId>) {
+        if self.unshown_problems.is_empty() {
+            return;
+        }
+        let text = self.unshown_problems.join("\n\n");
+        if let Some(session) = editor_drives::thread_for_notice(self, ends) {
+            editor_drives::stream(self, &session, NOTICE_ITEM, text);
+        } else if !agent_drives::add_to_answer(self, &text) {
+            return;
+        }
+        self.unshown_problems.clear();
     }
 
     fn show(&mut self, event: &Event) {
@@ -214,6 +238,7 @@ impl Server {
                     }
                 }
                 Effect::Ended(turn, outcome) => {
+                    self.show_problems(Some(session));
                     editor_drives::ended(self, session, turn, outcome.clone());
                     agent_drives::ended(self, session, turn, outcome);
                 }

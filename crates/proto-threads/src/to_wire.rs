@@ -107,12 +107,12 @@ impl Projection {
                 Outcome::Refused { reason } => {
                     Err(Failure::provider(format!("The model refused to answer: {reason}")))
                 }
+                Outcome::Interrupted => Err(Failure::interrupted()),
                 Outcome::Done
                 | Outcome::Stopped
                 | Outcome::MaxTokens
                 | Outcome::MaxSteps
-                | Outcome::Repeating
-                | Outcome::Interrupted => Ok(()),
+                | Outcome::Repeating => Ok(()),
             },
         ));
         out
@@ -125,8 +125,7 @@ fn outcome_text(outcome: &Outcome) -> Option<&'static str> {
         Outcome::MaxTokens => Some("The model reached its output limit. Ask it to continue."),
         Outcome::MaxSteps => Some("Stopped: too many steps."),
         Outcome::Repeating => Some("Stopped: the same call over and over."),
-        Outcome::Interrupted => Some("This answer was interrupted."),
-        Outcome::Done | Outcome::Refused { .. } | Outcome::Failed { .. } => None,
+        Outcome::Done | Outcome::Interrupted | Outcome::Refused { .. } | Outcome::Failed { .. } => None,
     }
 }
 

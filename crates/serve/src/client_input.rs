@@ -7,6 +7,7 @@ use domain::command::{Context, ServerSpec, ServerTransport, SessionSettings};
 use domain::ids::SUBAGENT_PREFIX;
 use domain::tool::ServerAction;
 use domain::{Command, Failure, SessionId};
+use serde_json::Value;
 
 use crate::caller::Role;
 use crate::guard::Policy;
@@ -83,16 +84,37 @@ pub(crate) fn check_change(settings: &mut SessionSettings) -> Result<(), Failure
     Ok(())
 }
 
-pub(crate) fn check_settings(options: Option<&serde_json::Value>, allowed: &[String]) -> Result<(), Failure> {
-    let Some(options) = options.filter(|options| !options.is_null()) else { return Ok(()) };
+/// Settings that choose an agent, in the spellings of all clients: a prompt may choose one too.
+const AGENT_SETTINGS: [&str; 4] = ["chatAgent", "chatBehavior", "defaultAgent", "defaultBehavior"];
+
+/// Refuses settings of a client that are not allowed. Those without a value say nothing and are taken out.
+pub(crate) fn check_settings(options: &mut Option<Value>, allowed: &[String]) -> Result<(), Failure> {
+    let Some(given) = options.as_mut() else { return Ok(()) };
     let refused = |what: &str| {
         Failure::user(format!("This server takes no {what} from a client."))
             .hint("Leave it out, or ask the administrator to allow it with --allow-setting NAME.")
     };
-    let Some(members) = options.as_object() else { return Err(refused("settings")) };
-    match members.keys().find(|name| !allowed.contains(name)) {
-        Some(name) => Err(refused(&format!("setting {name:?}"))),
-        None => Ok(()),
+    if !says_nothing(given) {
+        let Some(members) = given.as_object_mut() else { return Err(refused("settings")) };
+        members.retain(|_, value| !says_nothing(value));
+        let is_allowed = |name: &String, value: &Value| {
+            allowed.contains(name) || (AGENT_SETTINGS.contains(&name.as_str()) && value.is_string())
+        };
+        return match members.iter().find(|(name, value)| !is_allowed(name, value)) {
+            Some((name, _)) => Err(refused(&format!("setting {name:?}"))),
+            None => Ok(()),
+        };
+    }
+    *options = None;
+    Ok(())
+}
+
+/// Whether a value is null, or an object of such values.
+fn says_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(members) => members.values().all(says_nothing),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => false,
     }
 }
 

@@ -253,7 +253,7 @@ impl Proxy {
                 self.entered.remove(&front);
             }
             Command::Enter { workspace, .. } => {
-                check_settings(workspace.options.as_ref(), &self.shared.policy.settings)?;
+                check_settings(&mut workspace.options, &self.shared.policy.settings)?;
                 workspace.roots = self.real_folders(&workspace.roots).await?;
                 self.entered.insert(front, workspace.roots.clone());
             }
@@ -443,10 +443,11 @@ fn rule(command: &Command) -> Rule<'_> {
         Command::Answer { session, .. } => needs(Role::Drive, Some(session), Some("answer")),
         Command::Contexts { session, .. }
         | Command::SlashCommands { session, .. }
+        | Command::Servers { session, .. }
         | Command::ReadFile { session, .. }
         | Command::Stat { session, .. }
         | Command::Glob { session, .. } => inside(Role::Drive, session.as_ref()),
-        Command::CompleteArgument { .. } | Command::Servers { .. } => inside(Role::Drive, None),
+        Command::CompleteArgument { .. } => inside(Role::Drive, None),
         Command::Complete { .. } => {
             Rule::Needs { role: Role::Drive, chat: None, entered: true, action: Some("complete") }
         }

@@ -5,6 +5,7 @@ use testkit::{Answer, FakeModel};
 
 use crate::acp_client::{Editor, everything};
 use crate::client::{Home, fake_provider};
+use crate::lines::LineClient;
 
 fn call(name: &str, arguments: Value) -> Answer {
     Answer::tool_call("c1", name, arguments)
@@ -112,6 +113,42 @@ async fn commands_run_in_terminals_of_the_editor() {
         editor.until(|message| message["method"] == "terminal/release").await;
     }
     assert_eq!(editor.count("terminal/kill"), 1);
+    assert!(editor.client.end().await.success());
+}
+
+/// A terminal of the editor is outside of the sandbox: with it, commands run in it.
+#[tokio::test]
+async fn the_default_sandbox_uses_no_terminal_of_the_editor() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut editor = Editor::start(&home, &fake_provider(fake.url(), "anthropic"), everything()).await;
+    fake.answer(call("eca__shell_command", json!({"command": "touch made"}))).answer(Answer::text("ok"));
+    editor.choices.push_back("allow_once");
+    assert_eq!(editor.say("run").await, "end_turn");
+    assert!(home.workspace().join("made").exists() && editor.count("terminal/create") == 0);
+    assert!(editor.client.end().await.success());
+}
+
+/// A server that fails before the session is there is named in it, whether the settings or the editor brought it.
+#[tokio::test]
+async fn servers_that_fail_at_once_are_named() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut config = fake_provider(fake.url(), "anthropic");
+    config["mcpServers"] = json!({"of-settings": {"command": "no-such-program-of-settings"}});
+    let mut client = LineClient::spawn(&home, &config, &["acp"]);
+    client.request("initialize", json!({"protocolVersion": 1, "clientCapabilities": {}})).await;
+    let servers = json!([
+        {"name": "of-editor", "command": "/no/such/program", "args": [], "env": []},
+        {"type": "http", "name": "nobody", "url": "http://127.0.0.1:1/mcp", "headers": []},
+    ]);
+    let new = json!({"cwd": home.workspace(), "mcpServers": servers});
+    let session = client.request("session/new", new).await["sessionId"].clone();
+    let mut editor = Editor::with(client, session);
+    let mut missing = vec!["of-settings", "of-editor", "nobody"];
+    while !missing.is_empty() {
+        let update = editor.until(|message| message["method"] == "session/update").await;
+        let text = update["params"]["update"]["content"]["text"].as_str().unwrap_or_default().to_owned();
+        missing.retain(|name| !text.contains(&format!("The MCP server {name} failed.")));
+    }
     assert!(editor.client.end().await.success());
 }
 

@@ -35,6 +35,8 @@ fn shown_updates(messages: &[Value]) -> Vec<String> {
         let update = &message["params"]["update"];
         let text = update["content"]["text"].as_str().unwrap_or_default();
         match update["sessionUpdate"].as_str() {
+            // A notice is no part of the chat.
+            Some("agent_message_chunk") if update["messageId"] == "notice" => {}
             Some("user_message_chunk") => texts.push(format!("user {text}")),
             Some("agent_message_chunk") => match texts.last_mut() {
                 Some(last) if last.starts_with("agent ") => last.push_str(text),
@@ -203,6 +205,10 @@ async fn every_window_shows_the_same() {
     }
     assert_eq!(shown(&second.seen), expected);
     assert_eq!(shown_updates(&updates), expected);
+    let notices: Vec<String> =
+        updates.iter().map(Value::to_string).filter(|it| it.contains("\"notice\"")).collect();
+    assert!(notices.iter().any(|it| it.contains("This chat runs in Dragoman")), "{notices:#?}");
+    assert!(notices.iter().any(|it| it.contains("holds it now")), "{notices:#?}");
     assert_eq!(shown(&first.seen), expected[..10]);
     let again = Window::open(&home, &config, "c").await;
     assert_eq!(shown(&again.seen), expected, "a window that opens late shows the same");
@@ -268,6 +274,38 @@ async fn a_call_of_a_dead_holder_is_never_run_again() {
     fake.answer(Answer::text("Going on."));
     window.prompt("c", "go on").await;
     assert_eq!(shown(&window.seen).last().map(String::as_str), Some("agent Going on."));
+}
+
+/// The holder dies while it answers a prompt of an ACP editor: the prompt ends with an error, and the editor reads who holds the
+/// chat now.
+#[tokio::test]
+async fn a_prompt_whose_holder_dies_ends_with_an_error() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let config = fake_provider(fake.url(), "openai-chat");
+    let mut holder = Client::start(&home, &config).await;
+    holder.prompt(Some("c"), "say 1 words").await;
+    let mut acp = LineClient::spawn(&home, &config, &["acp"]);
+    acp.request("initialize", json!({"protocolVersion": 1, "clientCapabilities": {}})).await;
+    acp.request("session/load", json!({"sessionId": "c", "cwd": home.workspace(), "mcpServers": []})).await;
+    fake.answer(Answer::text("begun").silence());
+    let blocks = json!([{"type": "text", "text": "go"}]);
+    let id = acp.call("session/prompt", json!({"sessionId": "c", "prompt": blocks})).await;
+    let (mut is_killed, mut response, mut told) = (false, None, String::new());
+    while response.is_none() || !told.contains("holds it now") {
+        let message = acp.next().await.expect("the server is there");
+        let text = message["params"]["update"]["content"]["text"].as_str().unwrap_or_default();
+        told.push_str(text);
+        if text.contains("begun") && !is_killed {
+            is_killed = true;
+            holder.child.kill().await.expect("it is killed");
+        }
+        if message["id"] == json!(id) && message.get("method").is_none() {
+            response = Some(message);
+        }
+    }
+    let response = response.expect("a response");
+    assert!(response["error"]["message"].to_string().contains("interrupted"), "{response}");
+    assert!(told.contains("This chat runs in Dragoman"), "{told}");
 }
 
 /// `attach --json` prints the chat as it grows.

@@ -296,3 +296,39 @@ async fn a_chat_of_another_program_is_attached() {
     }
     assert!(holder.end().await.success());
 }
+
+#[tokio::test]
+async fn a_thread_has_entries_from_its_creation_on() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let config = fake_provider(fake.url(), "openai-chat");
+    let mut client = LineClient::spawn(&home, &config, &["threads"]);
+    let thread = client.request("createThread", Value::Null).await["threadId"].clone();
+    let entries = client.request("getThreadEntries", json!({"threadId": thread})).await;
+    assert_eq!(entries, json!({"entries": []}));
+    let id = client.call("getThreadEntries", json!({"threadId": "nowhere"})).await;
+    let refused = loop {
+        let message = client.next().await.expect("the server is there");
+        if message["id"] == json!(id) {
+            break message;
+        }
+    };
+    assert!(refused["error"]["message"].to_string().contains("There is no thread"), "{refused}");
+    assert!(client.end().await.success());
+}
+
+/// The protocol has no place for it but the answer.
+#[tokio::test]
+async fn a_server_that_fails_at_once_is_named() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["mcpServers"] = json!({"gone": {"command": "no-such-program"}});
+    let mut client = LineClient::spawn(&home, &config, &["threads", "--role", "editor"]);
+    let thread = client.request("createThread", Value::Null).await["threadId"].clone();
+    fake.answer(Answer::text("One.")).answer(Answer::text("Two."));
+    let (_, first) = say(&mut client, &thread, "go", |_, _| None).await;
+    let (_, second) = say(&mut client, &thread, "on", |_, _| None).await;
+    let both = format!("{first} {second}");
+    assert_eq!(both.matches("The MCP server gone failed.").count(), 1, "{both}");
+    assert!(both.contains("One.") && both.ends_with("Two."), "{both}");
+    assert!(client.end().await.success());
+}

@@ -8,6 +8,7 @@
 )]
 
 mod certificates;
+mod emacs;
 mod ends;
 mod network;
 
@@ -270,6 +271,14 @@ async fn an_acp_editor_of_another_machine() {
     uncut.end().await;
 }
 
+/// The text of the assistant in messages of ECA.
+fn said_by_assistant(messages: &[Value]) -> String {
+    let contents =
+        messages.iter().filter(|it| it["method"] == "chat/contentReceived").map(|it| &it["params"]);
+    let texts = contents.filter(|it| it["role"] == "assistant" && it["content"]["type"] == "text");
+    texts.filter_map(|it| it["content"]["text"].as_str()).collect()
+}
+
 /// The same for ECA.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_eca_editor_of_another_machine() {
@@ -296,11 +305,7 @@ async fn an_eca_editor_of_another_machine() {
                 && params["content"]["state"] == "finished"
         };
         let (seen, _) = editor.until(ended).await;
-        let contents =
-            seen.iter().filter(|it| it["method"] == "chat/contentReceived").map(|it| &it["params"]);
-        let texts = contents.filter(|it| it["role"] == "assistant" && it["content"]["type"] == "text");
-        let shown: String = texts.filter_map(|it| it["content"]["text"].as_str()).collect();
-        assert_eq!(shown, parts(&format!("7{round}")).concat(), "round {round}");
+        assert_eq!(said_by_assistant(&seen), parts(&format!("7{round}")).concat(), "round {round}");
         assert_eq!(world.asked(&format!("marker-{round} ")), 1, "round {round}");
     }
     let answered = editor.request("shutdown", Value::Null).await;

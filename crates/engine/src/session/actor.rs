@@ -212,6 +212,7 @@ impl Actor {
             Command::SlashCommands { query, reply, .. } => {
                 let _ = reply.send(Ok(slash::list(Some(&self.session), &self.session.workspace, &query)));
             }
+            Command::Servers { reply, .. } => drop(reply.send(Ok(self.session.servers()))),
             Command::Close { reply, .. } => return self.close(frontend, reply).await,
             Command::Detach => return self.detach(frontend).await,
             Command::Delete { reply, .. } => match self.delete().await {

@@ -25,7 +25,7 @@ use domain::ids::SUBAGENT_PREFIX;
 use domain::item::{Item, ItemKind};
 use domain::model::WrittenPlace;
 use domain::taint::Taint;
-use domain::tool::{Tool, ToolSource};
+use domain::tool::{Tool, ToolServer, ToolSource};
 use domain::tool_call::Origin;
 use domain::{CancellationToken, Failure, Recorded, SessionId, Store, TurnId};
 use tokio::sync::mpsc;
@@ -257,6 +257,11 @@ impl Session {
 
     pub(crate) fn sources(&self) -> impl Iterator<Item = &Arc<dyn ToolSource>> {
         self.workspace.sources.iter().chain(&self.own_sources)
+    }
+
+    /// The servers of the workspace and those that the client brought along.
+    pub(crate) fn servers(&self) -> Vec<ToolServer> {
+        self.sources().flat_map(|source| source.servers()).collect()
     }
 
     pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {

@@ -96,9 +96,16 @@ async fn every_outcome_has_its_answer() {
         (Outcome::MaxTokens, Ok("max_tokens")),
         (Outcome::MaxSteps, Ok("max_turn_requests")),
         (Outcome::Refused { reason: "no".into() }, Ok("refusal")),
-        (Outcome::Interrupted, Ok("cancelled")),
         (failed(Failure::auth("No key.").hint("Set one.")), Err((-32000, "No key. Set one."))),
         (failed(Failure::provider("It is down.")), Err((-32603, "It is down."))),
+        (
+            Outcome::Interrupted,
+            Err((
+                -32603,
+                "The answer was interrupted: the Dragoman that worked on it has ended. Send the prompt again, or ask \
+                 it to go on.",
+            )),
+        ),
     ] {
         let id = client.prompt(&session, "go").await;
         let (_, turn, _) = engine.prompt().await;

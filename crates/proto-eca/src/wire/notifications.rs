@@ -198,6 +198,14 @@ pub(crate) struct ServerUpdated {
     pub mcp: Option<McpDetails>,
 }
 
+impl ServerUpdated {
+    /// The same server a moment before.
+    pub(crate) fn as_starting(&self) -> Self {
+        let mcp = self.mcp.clone().map(|mcp| McpDetails { error: None, ..mcp });
+        Self { status: "starting", tools: Vec::new(), mcp, name: self.name.clone(), kind: self.kind }
+    }
+}
+
 impl Notification for ServerUpdated {
     const NAME: &'static str = "tool/serverUpdated";
 }

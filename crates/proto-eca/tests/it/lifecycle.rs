@@ -87,6 +87,32 @@ async fn only_servers_that_changed_are_sent_again() {
     assert_eq!(removed.len(), 1, "{removed:#?}");
 }
 
+/// A server may start, fail and start again faster than it is asked for.
+#[tokio::test]
+async fn the_start_of_a_server_is_always_sent() {
+    let engine = FakeEngine::start(catalog());
+    engine.set_servers(vec![tool_server("one", ServerStatus::Failed)]);
+    let mut client = Client::connect(&engine);
+    client.request("initialize", json!({})).await;
+    client.notify("initialized", Value::Null).await;
+    let mut seen = client.until(|it| it["params"]["status"] == "failed").await;
+    for (status, sent) in [
+        (ServerStatus::Running, "running"),
+        (ServerStatus::Failed, "failed"),
+        (ServerStatus::Stopped, "stopped"),
+        (ServerStatus::RequiresAuth, "requires-auth"),
+    ] {
+        engine.set_servers(vec![tool_server("one", status)]);
+        engine.event(None, EventBody::Catalog(CatalogKind::ToolServers));
+        seen.extend(client.until(|it| it["params"]["status"] == sent).await);
+    }
+    let updates = seen.iter().filter(|it| it["method"] == "tool/serverUpdated");
+    let statuses: Vec<&Value> = updates.map(|it| &it["params"]["status"]).collect();
+    let expected =
+        ["starting", "failed", "starting", "running", "failed", "stopped", "starting", "requires-auth"];
+    assert_eq!(statuses, expected);
+}
+
 #[tokio::test]
 async fn both_spellings_of_a_name_are_found() {
     let (mut client, mut engine) = Client::start().await;

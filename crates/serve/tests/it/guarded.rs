@@ -193,7 +193,7 @@ async fn a_viewer_changes_nothing() {
             servers: Vec::new(),
             reply
         }),
-        refused!(link.commands, |reply| Command::Servers { reply }),
+        refused!(link.commands, |reply| Command::Servers { session: None, reply }),
         refused!(link.commands, |reply| Command::CompleteArgument {
             command: "x".into(),
             arguments: Vec::new(),
@@ -361,7 +361,13 @@ async fn trust_servers_environment_and_settings_of_a_client_are_refused() {
             reply
         });
     }
-    for options in [json!({"hooks": {}}), json!({"trust": true}), json!([1]), json!("x")] {
+    for options in [
+        json!({"hooks": {"x": {}, "y": 1}}),
+        json!({"trust": true}),
+        json!({"chatAgent": {"prompt": "x"}}),
+        json!([1]),
+        json!("x"),
+    ] {
         let workspace = WorkspaceSpec { roots: vec![world.ours()], options: Some(options) };
         refused!(commands, |reply| Command::Enter { workspace, reply });
     }
@@ -377,6 +383,16 @@ async fn trust_servers_environment_and_settings_of_a_client_are_refused() {
         refused!(commands, |reply| Command::ServerAction { name: "x".into(), action, reply });
     }
     assert_eq!(world.changes().await, []);
+    // What says nothing is ignored, and an agent may be chosen in every spelling.
+    for options in [
+        json!({"chatAgent": null}),
+        json!({"hooks": null, "chat": {"defaultModel": null}}),
+        json!({"chatAgent": "plan"}),
+        json!({"defaultAgent": "plan", "providers": {}}),
+    ] {
+        let workspace = WorkspaceSpec { roots: vec![world.ours()], options: Some(options) };
+        commands.call(|reply| Command::Enter { workspace, reply }).await.unwrap();
+    }
     let options = Some(json!({"chatBehavior": "plan"}));
     let workspace = WorkspaceSpec { roots: vec![world.ours()], options };
     commands.call(|reply| Command::Enter { workspace, reply }).await.unwrap();

@@ -200,7 +200,7 @@ impl ChatLoop {
 
     fn look_up_servers(&mut self) {
         self.call(
-            |reply| Command::Servers { reply },
+            |reply| Command::Servers { session: None, reply },
             |chat_loop, servers| {
                 chat_loop.screen.apply_update(Update::Servers(servers.unwrap_or_default()));
             },

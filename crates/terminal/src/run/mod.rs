@@ -226,7 +226,7 @@ fn prompt_server(prompt: &str) -> Option<&str> {
 async fn wait_for_servers(commands: &Commands, needed: Option<&str>) -> Result<Vec<String>, Failure> {
     let deadline = Instant::now() + SERVERS_TIMEOUT;
     loop {
-        let servers = commands.call(|reply| Command::Servers { reply }).await?;
+        let servers = commands.call(|reply| Command::Servers { session: None, reply }).await?;
         let problems: Vec<String> = servers.iter().filter_map(ToolServer::problem).collect();
         let late: Vec<String> = servers
             .into_iter()
