@@ -47,8 +47,11 @@ pub(crate) struct Prompted {
 pub(crate) trait Projection: Send {
     fn project<'a>(&mut self, chat: ChatId<'a>, event: &'a Event) -> Vec<Outbound<'a>>;
 
-    /// The ask that waits on a tool call.
-    fn ask_of(&self, call: ItemId) -> Option<AskId>;
+    /// The ask that waits on a tool call, by the id that the client has of it.
+    fn ask_of(&self, call: &str) -> Option<AskId>;
+
+    /// The id that the client has of a call.
+    fn call_id(&self, call: ItemId) -> String;
 }
 
 pub(crate) static PUBLISHED: Published = Published;

@@ -139,7 +139,11 @@ impl Projection for DraftProjection {
     }
 
     /// The draft has no approvals.
-    fn ask_of(&self, _call: ItemId) -> Option<AskId> {
+    fn call_id(&self, call: ItemId) -> String {
+        call.to_string()
+    }
+
+    fn ask_of(&self, _call: &str) -> Option<AskId> {
         None
     }
 }

@@ -120,7 +120,7 @@ async fn locations(
 pub(crate) fn ask_user(server: &mut Server, session: &SessionId, ask: &Ask) {
     let Some(commands) = server.engine.commands() else { return };
     let (outgoing, chat_id) = (server.outgoing().clone(), server.chat_key(session));
-    let tool_call_id = ask.item.map(|item| item.to_string());
+    let tool_call_id = ask.item.map(|item| server.call_id(session, item));
     let asking = move |question: String, options: Vec<QuestionOption>, allow_freeform: bool| {
         let (chat_id, tool_call_id) = (chat_id.clone(), tool_call_id.clone());
         let params = QuestionParams { chat_id, question, options, allow_freeform, tool_call_id };

@@ -4,6 +4,7 @@
 //! Owns wire types, a table of methods and a projection per dialect; everything else is the engine's. Knows no model,
 //! tool or disk.
 
+mod call_ids;
 mod catalog;
 mod completing;
 mod dialect;

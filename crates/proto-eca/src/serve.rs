@@ -299,7 +299,13 @@ impl Server {
 
     /// The ask that waits on a tool call of a session.
     pub(crate) fn ask_of(&self, session: &SessionId, call: &str) -> Option<AskId> {
-        self.sessions.get(session)?.projection.ask_of(ItemId::parse(call)?)
+        self.sessions.get(session)?.projection.ask_of(call)
+    }
+
+    /// The id that the client has of a tool call.
+    pub(crate) fn call_id(&self, session: &SessionId, call: ItemId) -> String {
+        let chat = self.sessions.get(session);
+        chat.map_or_else(|| call.to_string(), |chat| chat.projection.call_id(call))
     }
 
     pub(crate) fn show(&mut self, event: &Event) {

@@ -13,6 +13,7 @@ use domain::item::{HookRun, Item, ItemKind, Part};
 use domain::tool_call::{ToolCall, ToolState};
 use domain::{AskId, AskKind, Event, Failure, ItemId, Outcome, TextCursor, visible_json};
 
+use crate::call_ids::CallIds;
 use crate::dialect::Projection;
 use crate::tool_calls::{self, CallName};
 use crate::wire::ChatId;
@@ -27,6 +28,7 @@ pub(crate) struct PublishedProjection {
     items: HashMap<ItemId, SentItem>,
     /// Approvals that wait, by the call they are about.
     asks: HashMap<ItemId, AskId>,
+    call_ids: CallIds,
     has_user_text: bool,
     /// A title that waits for the user's text.
     held_title: Option<String>,
@@ -105,8 +107,12 @@ impl Projection for PublishedProjection {
         sink.out
     }
 
-    fn ask_of(&self, call: ItemId) -> Option<AskId> {
-        self.asks.get(&call).copied()
+    fn ask_of(&self, call: &str) -> Option<AskId> {
+        self.asks.get(&self.call_ids.find(call)?).copied()
+    }
+
+    fn call_id(&self, call: ItemId) -> String {
+        self.call_ids.of(call)
     }
 }
 
@@ -221,7 +227,7 @@ impl PublishedProjection {
                 status: run.status.unwrap_or(-1),
                 output: text(&run.output),
                 error: text(&run.error),
-                tool_call_id: run.call.map(|call| call.to_string()),
+                tool_call_id: run.call.map(|call| self.call_ids.of(call)),
             };
             sink.push(Role::System, finished);
         }
@@ -260,7 +266,7 @@ impl PublishedProjection {
         let content = match (channel, call) {
             (Channel::ToolInput, Some(call)) => {
                 let prepare =
-                    Content::ToolCallPrepare { call: call.head(id), arguments_text: visible_json(rest) };
+                    Content::ToolCallPrepare { call: call.head(), arguments_text: visible_json(rest) };
                 sent.phase = sent.phase.max(Phase::Started);
                 prepare
             }
@@ -283,20 +289,21 @@ impl PublishedProjection {
         }
     }
 
-    /// A call is shown from its first arguments on, so that arguments that come whole make one `toolCallPrepare`.
+    /// A call is shown when it begins, without arguments; each piece of them is a `toolCallPrepare` of its own. A call
+    /// that is over its beginning has one with all of them.
     fn project_call<'a>(&mut self, id: ItemId, call: &'a ToolCall, ended: bool, sink: &mut Sink<'a>) {
         let sent = self.items.entry(id).or_default();
         if sent.phase == Phase::Over {
             return;
         }
-        sent.call.get_or_insert_with(|| CallName::of(call));
+        let call_id = self.call_ids.assign(id, &call.call_id);
+        sent.call.get_or_insert_with(|| CallName::of(call, call_id.clone()));
         let is_preparing = call.state == ToolState::Preparing;
         let text = sent.cursor.advance(0, &call.input_text);
-        if sent.phase <= Phase::Started && (text.is_some() || (sent.phase == Phase::Unseen && !is_preparing))
-        {
+        if sent.phase == Phase::Unseen || (sent.phase == Phase::Started && text.is_some()) {
             sent.phase = Phase::Started;
             let arguments_text = visible_json(text.unwrap_or_default());
-            let call = tool_calls::preparing_head(id, call);
+            let call = tool_calls::preparing_head(&call_id, call);
             sink.push(Role::Assistant, Content::ToolCallPrepare { call, arguments_text });
         }
         if is_preparing {
@@ -305,7 +312,7 @@ impl PublishedProjection {
         let arguments = || tool_calls::arguments(call);
         if sent.phase < Phase::Run {
             sent.phase = Phase::Run;
-            let (call, manual_approval) = (tool_calls::head(id, call), call.manual_approval);
+            let (call, manual_approval) = (tool_calls::head(&call_id, call), call.manual_approval);
             sink.push(
                 Role::Assistant,
                 Content::ToolCallRun { call, arguments: arguments(), manual_approval },
@@ -313,7 +320,7 @@ impl PublishedProjection {
         }
         if matches!(call.state, ToolState::Running | ToolState::Done) && sent.phase < Phase::Running {
             sent.phase = Phase::Running;
-            let call = tool_calls::head(id, call);
+            let call = tool_calls::head(&call_id, call);
             sink.push(Role::Assistant, Content::ToolCallRunning { call, arguments: arguments() });
         }
         if !ended {
@@ -321,7 +328,7 @@ impl PublishedProjection {
         }
         let was_running = sent.phase == Phase::Running;
         sent.phase = Phase::Over;
-        sink.push(Role::Assistant, tool_calls::end(id, call, was_running));
+        sink.push(Role::Assistant, tool_calls::end(&call_id, call, was_running));
         for part in &call.result {
             if let Part::Image { mime, data } = part {
                 sink.push(Role::Assistant, Content::Image { media_type: mime, base64: data });
@@ -480,10 +487,10 @@ mod tests {
         let kind = AskKind::Approval { reason: "why".to_owned(), keys: Vec::new() };
         let ask = Ask { id: AskId(7), turn: TurnId(1), item: Some(ItemId(3)), kind };
         projection.project(ChatId::Text("c"), &event(Fact::AskRaised { ask }));
-        assert_eq!(projection.ask_of(ItemId(3)), Some(AskId(7)));
-        assert_eq!(projection.ask_of(ItemId(4)), None);
+        assert_eq!(projection.ask_of("item-3"), Some(AskId(7)));
+        assert_eq!(projection.ask_of("item-4"), None);
         let settled = Fact::AskSettled { id: AskId(7), answer: Answer::Cancelled };
         projection.project(ChatId::Text("c"), &event(settled));
-        assert_eq!(projection.ask_of(ItemId(3)), None);
+        assert_eq!(projection.ask_of("item-3"), None);
     }
 }

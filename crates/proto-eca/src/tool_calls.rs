@@ -7,26 +7,28 @@ use std::borrow::Cow;
 
 use domain::item::{Part, PlanEntry, PlanStatus};
 use domain::tool_call::{Details, Origin, RejectedBy, ShellPart, ToolCall, ToolState};
-use domain::{ItemId, visible_line, visible_source, visible_value};
+use domain::{visible_line, visible_source, visible_value};
 use serde_json::{Value, json};
 
 use crate::wire::contents::{CallDetails, CallHead, CallOutput, Content, ShellCommand, TaskCounts, TaskItem};
 
 /// The members of a call that are known before its arguments.
 pub(crate) struct CallName {
+    /// The id that the client has of it.
+    id: String,
     name: String,
     server: String,
     origin: Origin,
 }
 
 impl CallName {
-    pub(crate) fn of(call: &ToolCall) -> Self {
-        Self { name: call.name.clone(), server: call.server.clone(), origin: call.origin }
+    pub(crate) fn of(call: &ToolCall, id: String) -> Self {
+        Self { id, name: call.name.clone(), server: call.server.clone(), origin: call.origin }
     }
 
-    pub(crate) fn head(&self, id: ItemId) -> CallHead<'static> {
+    pub(crate) fn head(&self) -> CallHead<'static> {
         CallHead {
-            id: id.to_string(),
+            id: self.id.clone(),
             name: Cow::Owned(self.name.clone()),
             server: Cow::Owned(self.server.clone()),
             origin: origin_name(self.origin),
@@ -36,14 +38,14 @@ impl CallName {
     }
 }
 
-pub(crate) fn head(id: ItemId, call: &ToolCall) -> CallHead<'_> {
+pub(crate) fn head<'a>(id: &str, call: &'a ToolCall) -> CallHead<'a> {
     let summary = if call.summary.is_empty() {
         Cow::Owned(format!("Calling {}", call.name))
     } else {
         Cow::Borrowed(call.summary.as_str())
     };
     CallHead {
-        id: id.to_string(),
+        id: id.to_owned(),
         name: Cow::Borrowed(&call.name),
         server: Cow::Borrowed(&call.server),
         origin: origin_name(call.origin),
@@ -53,7 +55,7 @@ pub(crate) fn head(id: ItemId, call: &ToolCall) -> CallHead<'_> {
 }
 
 /// The head while the arguments come.
-pub(crate) fn preparing_head(id: ItemId, call: &ToolCall) -> CallHead<'_> {
+pub(crate) fn preparing_head<'a>(id: &str, call: &'a ToolCall) -> CallHead<'a> {
     let mut head = head(id, call);
     if call.summary.is_empty() {
         head.summary = Cow::Owned(preparing_summary(&call.name));
@@ -78,7 +80,7 @@ pub(crate) fn arguments(call: &ToolCall) -> Cow<'_, Value> {
 }
 
 /// The last content of a call.
-pub(crate) fn end(id: ItemId, call: &ToolCall, was_running: bool) -> Content<'_> {
+pub(crate) fn end<'a>(id: &str, call: &'a ToolCall, was_running: bool) -> Content<'a> {
     let rejected =
         |reason| Content::ToolCallRejected { call: head(id, call), arguments: arguments(call), reason };
     match &call.state {
@@ -105,10 +107,10 @@ fn outputs(call: &ToolCall) -> Vec<CallOutput<'_>> {
     let mut outputs: Vec<CallOutput<'_>> = call
         .result
         .iter()
-        .map(|part| match part {
-            Part::Text { text: it } => text(Cow::Borrowed(it.as_str())),
-            // The image itself follows as a content of its own.
-            Part::Image { mime, .. } => text(Cow::Owned(format!("(an image, {mime})"))),
+        .filter_map(|part| match part {
+            Part::Text { text: it } => Some(text(Cow::Borrowed(it.as_str()))),
+            // It follows as a content of its own, and is not announced here too.
+            Part::Image { .. } => None,
         })
         .collect();
     if matches!(call.state, ToolState::Stopped { unknown: true }) {
@@ -131,9 +133,13 @@ fn details<'a>(call: &'a ToolCall, details: &'a Details) -> CallDetails<'a> {
         Details::Shell { commands } => {
             let line =
                 call.input.as_ref().and_then(|input| input.get("command")?.as_str()).unwrap_or_default();
+            let path = match visible_line(line) {
+                line if line.trim().is_empty() => Cow::Borrowed(call.name.as_str()),
+                line => line,
+            };
             let line = visible_source(line);
             let commands = commands.iter().map(|part| shell_command(part, &line)).collect();
-            CallDetails::ShellCommand { commands, diff: "" }
+            CallDetails::ShellCommand { commands, diff: "", path }
         }
         Details::Tasks { entries } => tasks(entries),
         Details::Json { jsons } => CallDetails::JsonOutputs { jsons },

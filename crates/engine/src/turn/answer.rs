@@ -124,6 +124,8 @@ struct OpenBlock {
     started: bool,
     /// Bytes of the channel that are committed.
     committed: usize,
+    /// Where the pieces of arguments end that came before the call was started: they are shown as they came.
+    pieces: Vec<usize>,
     since: Instant,
 }
 
@@ -190,7 +192,8 @@ impl<'a> AnswerReader<'a> {
         self.start_calls();
         let (channel, kind) = self.kind_of(kind);
         let item = self.session.new_item(self.position.turn, self.position.step, kind);
-        let open = OpenBlock { block, item, channel, started: false, committed: 0, since: Instant::now() };
+        let (pieces, since) = (Vec::new(), Instant::now());
+        let open = OpenBlock { block, item, channel, started: false, committed: 0, pieces, since };
         match channel {
             // Its first delta starts it.
             Some(Channel::Text | Channel::Reasoning) => {}
@@ -251,6 +254,7 @@ impl<'a> AnswerReader<'a> {
         whole.push_str(&text);
         let length = whole.len();
         if !open.started && channel == Channel::ToolInput {
+            open.pieces.push(length);
             return if length >= FLUSH_BYTES { self.flush(true) } else { Ok(()) };
         }
         if !open.started {
@@ -399,8 +403,11 @@ fn start_call(session: &Session, open: &mut OpenBlock) {
     if let Some(whole) = open.item.channel_text_mut(channel) {
         whole.clone_from(&text);
     }
-    if !text.is_empty() {
-        session.log.publish(EventBody::Delta(ItemDelta { item, channel, offset: 0, text }));
+    let mut from = 0;
+    for to in std::mem::take(&mut open.pieces) {
+        let delta = ItemDelta { item, channel, offset: from as u64, text: text[from..to].to_owned() };
+        from = to;
+        session.log.publish(EventBody::Delta(delta));
     }
 }
 

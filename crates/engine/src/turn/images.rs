@@ -56,6 +56,17 @@ fn has_image(kind: &ItemKind) -> bool {
     }
 }
 
+/// The parts of a message with each image once: a file may be attached and named in the text.
+pub(super) fn each_once(parts: impl Iterator<Item = Part>) -> Vec<Part> {
+    let mut kept: Vec<Part> = Vec::new();
+    for part in parts {
+        if !matches!(part, Part::Image { .. }) || !kept.contains(&part) {
+            kept.push(part);
+        }
+    }
+    kept
+}
+
 /// Puts a text in the place of each image.
 pub(super) fn remove(prompt: &mut Prompt) {
     // The keys speak of entries with their images.
@@ -65,5 +76,18 @@ pub(super) fn remove(prompt: &mut Prompt) {
         for part in parts.iter_mut().filter(|part| matches!(part, Part::Image { .. })) {
             *part = Part::text(REMOVED);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_that_is_attached_twice_is_sent_once() {
+        let image = |data: &str| Part::Image { mime: "image/png".into(), data: data.into() };
+        let parts = [image("A"), Part::text("x"), image("A"), image("B"), Part::text("x")];
+        let expected = [image("A"), Part::text("x"), image("B"), Part::text("x")];
+        assert_eq!(each_once(parts.into_iter()), expected);
     }
 }

@@ -13,7 +13,7 @@ use domain::tool::{Resource, Scope};
 use domain::{CancellationToken, Failure, FailureKind, Model, Reply, TurnId};
 use serde_json::Value;
 
-use super::{Turn, instructions};
+use super::{Turn, images, instructions};
 use crate::attached_frontend::AttachedFrontend;
 use crate::hooks::{self, TurnHooks};
 use crate::session::actor::Actor;
@@ -67,7 +67,7 @@ pub(crate) async fn begin(
     match expanding {
         None => launch.with_message(actor, text.clone(), message),
         Some(expanding) => launch.after(actor, text.clone(), async move {
-            Ok(expanding.await.into_iter().chain(message).collect())
+            Ok(images::each_once(expanding.await.into_iter().chain(message)))
         }),
     }
     if is_first {

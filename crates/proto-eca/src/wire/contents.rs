@@ -143,6 +143,8 @@ pub(crate) enum CallDetails<'a> {
         commands: Vec<ShellCommand<'a>>,
         /// Empty; eca-nvim of 2025 reads it of every kind of details.
         diff: &'static str,
+        /// The command in one line that is not empty: eca-nvim of 2025-09 puts it above the diff, and crashes without it.
+        path: Cow<'a, str>,
     },
     Task {
         tasks: Vec<TaskItem<'a>>,

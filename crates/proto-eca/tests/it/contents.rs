@@ -19,10 +19,12 @@ fn call(call: ToolCall) -> ItemKind {
 }
 
 #[tokio::test]
-async fn arguments_that_come_whole_make_one_prepare_with_a_summary() {
+async fn a_call_is_prepared_when_it_begins_and_has_a_summary() {
     let (mut client, engine, session, turn) = Client::in_turn().await;
     let preparing = tool_call("read_file", ToolState::Preparing);
     engine.fact(&session, Fact::ItemStarted { item: item(2, turn, call(preparing)) });
+    let begun = client.until(|it| it["params"]["content"]["type"] == "toolCallPrepare").await;
+    assert_eq!(begun.last().unwrap()["params"]["content"]["argumentsText"], "");
     engine.delta(&session, 2, Channel::ToolInput, 0, "{\"path\":\"a\"}");
     let mut running = tool_call("read_file", ToolState::Running);
     running.input_text = "{\"path\":\"a\"}".into();
@@ -65,10 +67,11 @@ async fn arguments_that_stream_are_prepared_piece_by_piece() {
         let own = contents.iter().filter(|it| it["id"] == id);
         own.map(|it| (it["type"].as_str().unwrap(), it["argumentsText"].as_str().unwrap_or("-"))).collect()
     };
-    let prepared: String =
-        of("item-2").iter().filter(|it| it.0 == "toolCallPrepare").map(|it| it.1).collect();
+    assert_eq!(of("c")[0], ("toolCallPrepare", ""), "a call begins without arguments");
+    let prepared: String = of("c").iter().filter(|it| it.0 == "toolCallPrepare").map(|it| it.1).collect();
     assert_eq!(prepared, "{\"a\":1}");
-    assert_eq!(of("item-2").last(), Some(&("toolCallRejected", "-")));
+    assert_eq!(of("c").last(), Some(&("toolCallRejected", "-")));
+    // Its provider gave it the same id, so that it has its own.
     assert_eq!(
         of("item-3"),
         [("toolCallPrepare", ""), ("toolCallRun", "-"), ("toolCallRunning", "-"), ("toolCalled", "-")]
@@ -88,7 +91,7 @@ async fn a_shell_line_names_its_commands() {
     let run = contents.iter().find(|it| it["type"] == "toolCallRun").unwrap();
     assert_eq!(
         run["details"],
-        json!({"type": "shellCommand", "diff": "", "commands": [
+        json!({"type": "shellCommand", "diff": "", "path": "ls && git push origin main", "commands": [
             {"command": "git", "args": ["push", "origin", "main"], "approvalKey": "git push", "remembered": false},
             {"command": "ls", "args": [], "approvalKey": "ls", "remembered": true},
         ]})
@@ -126,7 +129,11 @@ async fn images_of_tools_are_contents_of_their_own() {
     let contents = client.contents().await;
     let called = contents.iter().position(|it| it["type"] == "toolCalled").unwrap();
     assert_eq!(contents[called + 1], json!({"type": "image", "mediaType": "image/png", "base64": "AAAA"}));
-    assert_eq!(contents[called]["outputs"][1]["text"], "(an image, image/png)");
+    assert_eq!(
+        contents[called]["outputs"],
+        json!([{"type": "text", "text": "done"}]),
+        "the image is shown once"
+    );
 }
 
 #[tokio::test]
