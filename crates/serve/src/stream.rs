@@ -16,6 +16,9 @@ use crate::caller::ENDED;
 use crate::chats::{Chats, Shown};
 use crate::to_wire::{PageEvent, Projection, chat_value};
 
+/// Why a stream ends whose account may still read the chat.
+const INTERRUPTED: &str = "Dragoman has ended, or the chat cannot be read at this moment.";
+
 struct ChatStream {
     id: SessionId,
     commands: Commands,
@@ -23,13 +26,15 @@ struct ChatStream {
     projection: Projection,
     ready: VecDeque<PageEvent>,
     /// Cancelled when the account may not read it any more; the last event says so.
-    ended: Option<CancellationToken>,
+    revoked: Option<CancellationToken>,
+    /// The last event was given.
+    is_over: bool,
     /// Leaves the chat when the page has gone.
     _shown: Shown,
     _place: OwnedSemaphorePermit,
 }
 
-/// Begins with the event `snapshot`; ends with the engine, when the page goes, or with the event `end`.
+/// Begins with the event `snapshot`; ends with the event `end`, unless the page goes first.
 pub(crate) async fn open(
     chats: &Chats,
     id: SessionId,
@@ -44,7 +49,8 @@ pub(crate) async fn open(
         commands,
         projection: Projection::default(),
         ready: VecDeque::new(),
-        ended: chats.scope().map(|scope| scope.caller.ended.clone()),
+        revoked: chats.scope().map(|scope| scope.caller.ended.clone()),
+        is_over: false,
         _shown: shown,
         _place: place,
     };
@@ -57,15 +63,28 @@ pub(crate) async fn open(
 }
 
 impl ChatStream {
+    /// The next event; `end` is the last one, whatever ends the stream.
     async fn next(&mut self) -> Option<PageEvent> {
+        if self.is_over {
+            return None;
+        }
+        let event = self.next_event().await;
+        self.is_over = event.is_none();
+        Some(event.unwrap_or_else(|| self.last_event()))
+    }
+
+    fn last_event(&self) -> PageEvent {
+        let is_revoked = self.revoked.as_ref().is_some_and(CancellationToken::is_cancelled);
+        let message = if is_revoked { ENDED } else { INTERRUPTED };
+        PageEvent { name: "end", data: json!({"message": message, "again": !is_revoked}) }
+    }
+
+    async fn next_event(&mut self) -> Option<PageEvent> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
             }
-            let Some(event) = self.follower.next().await else {
-                self.ended.take().filter(CancellationToken::is_cancelled)?;
-                return Some(PageEvent { name: "end", data: json!({"message": ENDED}) });
-            };
+            let event = self.follower.next().await?;
             let fact = match &event.body {
                 EventBody::Fact(recorded) => Some(&recorded.fact),
                 EventBody::Delta(_)

@@ -103,6 +103,8 @@ export function openFromAddress() {
 async function follow(key: string, signal: AbortSignal) {
   const whenEvent = (name: string, data: unknown) => {
     if (name === "end") {
+      // The stream is read again where that can help.
+      if ((data as { again?: boolean }).again === true) return;
       // The token was revoked, or the role is another one now.
       update({ farewell: (data as { message: string }).message });
       void readAbout().catch(() => {});

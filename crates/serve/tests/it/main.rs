@@ -144,6 +144,11 @@ impl Events {
         }
     }
 
+    pub(crate) async fn is_over(&mut self) -> bool {
+        let chunk = tokio::time::timeout(WAIT, self.response.chunk()).await.expect("the end in time");
+        matches!(chunk, Ok(None))
+    }
+
     /// The next event of this name; others are passed over.
     pub(crate) async fn until(&mut self, wanted: &str) -> Value {
         loop {

@@ -618,6 +618,7 @@ async fn a_revoked_account_loses_its_stream() {
     };
     tokio::time::timeout(WAIT, ended).await.expect("the stream ends");
     assert!(seen.contains("event: end") && seen.contains(serve::ENDED), "its last event says why: {seen}");
+    assert!(seen.contains("\"again\":false"), "{seen}");
     assert_eq!(network.call(Role::View, "GET", "/chats", None).await.status, 200);
 }
 

@@ -1,11 +1,13 @@
 //! What a page reads and what its commands become.
 
+use std::sync::Arc;
+
 use domain::ask::{Answer, Ask, AskKind};
 use domain::command::{RollbackScope, SessionSettings};
 use domain::event::Channel;
 use domain::item::{ItemKind, Part, PlanEntry, PlanStatus};
 use domain::tool_call::{Details, FileChange, Origin};
-use domain::{AskId, Fact, ItemId, Outcome, SessionId, ToolCall, ToolState, TurnId};
+use domain::{AskId, EventBody, Fact, ItemId, Outcome, Recorded, SessionId, ToolCall, ToolState, TurnId};
 use serde_json::{Value, json};
 use testkit::fake_engine::{Seen, item};
 
@@ -220,4 +222,17 @@ async fn a_rollback_sends_the_chat_again() {
     served.engine.fact(&id(), Fact::HistoryReplaced { keep: Some(ItemId(1)) });
     let again = events.until("snapshot").await;
     assert_eq!(texts(&entries(&again)), [("item-1".into(), "kept".into())]);
+}
+
+/// Whatever ends a stream, its last event says so.
+#[tokio::test]
+async fn a_stream_never_ends_without_a_last_event() {
+    let served = Served::start(vec![user(1, "kept")]).await;
+    let mut events = Events::open(&served, "/chats/c/events").await;
+    events.until("snapshot").await;
+    served.engine.forget(&id());
+    let replaced = Recorded { number: 3, at: 0, fact: Fact::HistoryReplaced { keep: None } };
+    served.engine.event(Some(&id()), EventBody::Fact(Arc::new(replaced)));
+    assert_eq!(events.until("end").await["again"], true);
+    assert!(events.is_over().await, "nothing follows");
 }
