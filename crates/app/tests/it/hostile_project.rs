@@ -132,3 +132,39 @@ async fn an_exported_chat_holds_no_control_characters() {
         assert!(!text.contains(is_hidden), "{arguments:?}: {text:?}");
     }
 }
+
+/// A project that the user trusted sets the address of a provider: the user's key goes there only if the user's own settings
+/// name the host.
+#[tokio::test]
+async fn a_key_goes_to_no_address_of_a_project() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let openai = json!({"api": "openai-chat", "url": fake.url(), "models": {"m": {}}});
+    let project = json!({"defaultModel": "openai/m", "providers": {"openai": openai}});
+    home.write("work/.dragoman/config.json", &project.to_string());
+    let run = || {
+        let mut command: tokio::process::Command = home.command(&["run", "hello"]).into();
+        command.env("DRAGOMAN_TRUST", "1").env("OPENAI_API_KEY", "sk-of-the-user");
+        command.stdin(std::process::Stdio::null());
+        crate::run::finish(command)
+    };
+    let has_key =
+        |request: &testkit::Request| request.header("authorization") == Some("Bearer sk-of-the-user");
+    let refused = run().await;
+    assert!(refused.code != Some(0) && refused.err.contains("keyHosts"), "{}", refused.err);
+    assert!(!fake.requests().iter().any(has_key));
+    let host = fake.url().split("://").nth(1).and_then(|rest| rest.split('/').next()).expect("a host");
+    let own = json!({"providers": {"openai": {"keyHosts": [host]}}});
+    home.write(".config/dragoman/config.json", &own.to_string());
+    fake.answer(Answer::text("ok"));
+    let agreed = run().await;
+    assert_eq!((agreed.code, agreed.out.trim()), (Some(0), "ok"), "{}", agreed.err);
+    assert!(has_key(&fake.last_request()));
+    let mut command: tokio::process::Command = home.command(&["trust", "--show"]).into();
+    let shown = crate::run::finish({
+        command.stdin(std::process::Stdio::null());
+        command
+    });
+    let shown = shown.await.out;
+    assert!(shown.contains(&format!("providers.openai.url = \"{}\"", fake.url())), "{shown}");
+    assert!(shown.contains("Your own keys and headers are sent there only if `keyHosts`"), "{shown}");
+}
