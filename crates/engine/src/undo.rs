@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use domain::event::{Fact, Level, Notice};
 use domain::item::{Item, ItemKind, Part};
 use domain::tool::{Review, ToolEffect};
-use domain::{Failure, TurnId, visible_line};
+use domain::{Failure, ItemId, TurnId, visible_line};
+use serde_json::{Value, json};
 use undo::{Action, CommandSnapshot, Coverage, Outcome, Plan, TurnKey, UndoError, UndoStore};
 
 use crate::destruction;
@@ -197,15 +198,57 @@ pub(crate) async fn redo(session: &Session, arguments: &[String]) -> Result<Stri
     text.await
 }
 
-/// Takes back the file changes of a turn and of all later ones; tells the user by a notice.
-pub(crate) async fn roll_back(session: &Session, from: TurnId) -> Result<(), Failure> {
-    let text = with_store(session, move |store, owner| match store.plan_undo(owner, Some(from.0))? {
-        None => Ok("These turns changed no files.".to_owned()),
-        Some(plan) => carry_out(store, &plan, false),
+/// Takes back the file changes of a turn and of all later ones, and with them the history behind `keep`, where it is given.
+/// Both happen, or the next process that opens the chat finishes them: the intention is on disk before the first change.
+pub(crate) async fn roll_back(
+    session: &Session,
+    from: TurnId,
+    keep: Option<Option<ItemId>>,
+) -> Result<(), Failure> {
+    let newest = session.state().items().iter().map(|item| item.id.0).max().unwrap_or_default();
+    let note = keep.map(|keep| json!({"keep": keep.map(|id| id.0), "newest": newest}).to_string());
+    let text = with_store(session, move |store, owner| {
+        let Some(plan) = store.plan_undo(owner, Some(from.0))? else {
+            return Ok("These turns changed no files.".to_owned());
+        };
+        store.begin(&plan, &note.unwrap_or_default())?;
+        let done = store.go_on(owner)?.map(|(outcome, _)| outcome).unwrap_or_default();
+        Ok(describe_outcome(&plan, &done))
     });
-    let text = text.await?;
-    session.commit(vec![Fact::Notice { notice: Notice { level: Level::Info, text } }]);
-    Ok(())
+    let notice = Fact::Notice { notice: Notice { level: Level::Info, text: text.await? } };
+    let replaced = keep.map(|keep| Fact::HistoryReplaced { keep });
+    session.commit(std::iter::once(notice).chain(replaced).collect()).on_disk().await?;
+    end_rollback(session).await
+}
+
+/// Finishes a rollback that a killed process left: its files, then its history.
+pub(crate) async fn finish_rollback(session: &Session) -> Result<(), Failure> {
+    let owner = session.id.to_string();
+    if !session.workspace.undo.as_ref().is_some_and(|log| log.store.is_pending(&owner)) {
+        return Ok(());
+    }
+    let note =
+        with_store(session, |store, owner| Ok(store.go_on(owner)?.map(|(_, note)| note).unwrap_or_default()));
+    let note: Value = serde_json::from_str(&note.await?).unwrap_or_default();
+    if let Some(newest) = note["newest"].as_u64() {
+        let keep = note["keep"].as_u64().map(ItemId);
+        let (last, largest) = {
+            let state = session.state();
+            let items = state.items();
+            (items.last().map(|item| item.id), items.iter().map(|item| item.id.0).max())
+        };
+        // Items that came later say that the chat went on.
+        if last != keep && largest.is_some_and(|largest| largest <= newest) {
+            let text = "A rollback that was interrupted is finished.".to_owned();
+            let notice = Fact::Notice { notice: Notice { level: Level::Info, text } };
+            session.commit(vec![notice, Fact::HistoryReplaced { keep }]).on_disk().await?;
+        }
+    }
+    end_rollback(session).await
+}
+
+async fn end_rollback(session: &Session) -> Result<(), Failure> {
+    with_store(session, |store, owner| store.end(owner).map(|()| String::new())).await.map(drop)
 }
 
 /// Deletes what was recorded for a chat.
@@ -236,16 +279,19 @@ fn carry_out(store: &UndoStore, plan: &Plan, preview: bool) -> Result<String, Un
         let list = list(lines.map(|(action, path)| format!("- {action} {}", name(path))));
         return Ok(format!("This would happen:\n{list}"));
     }
-    let Outcome { done, left } = store.apply(plan)?;
+    Ok(describe_outcome(plan, &store.apply(plan)?))
+}
+
+fn describe_outcome(plan: &Plan, Outcome { done, left }: &Outcome) -> String {
     let kept =
         plan.steps.iter().filter(|step| matches!(step.action, Action::KeepChanged | Action::KeepUncovered));
     let done = done.iter().chain(kept).map(|step| (describe(step.action), &step.path));
     let mut lines: Vec<String> = done.map(|(action, path)| format!("- {action} {}", name(path))).collect();
     lines.extend(left.iter().map(|(path, reason)| format!("- left {}: {reason}", name(path))));
     if lines.is_empty() {
-        return Ok("The files already are as they were.".to_owned());
+        return "The files already are as they were.".to_owned();
     }
-    Ok(list(lines.into_iter()))
+    list(lines.into_iter())
 }
 
 /// A path on one line, whatever its bytes are.

@@ -9,6 +9,7 @@ mod error;
 mod git;
 mod index;
 mod objects;
+mod pending;
 mod plan;
 mod private;
 mod record;

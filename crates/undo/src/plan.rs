@@ -6,17 +6,20 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{At, UndoError};
 use crate::objects::Stored;
 use crate::record::{Change, Record};
 use crate::state::FileState;
-use crate::{UndoStore, git};
+use crate::{UndoStore, git, resolve};
 
 /// Larger texts are not merged.
 const LARGEST_MERGE: u64 = 4 << 20;
 
 /// What happens to one path.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Action {
     /// It gets its former content.
     Restore,
@@ -82,6 +85,8 @@ impl UndoStore {
                 let planned = steps.get(path);
                 let current = match planned {
                     Some(step) => step.target.clone(),
+                    // Behind a link there is another file, which may have the same name and content.
+                    None if resolve(path) != *path => FileState::Absent,
                     None => self.state_of(path)?,
                 };
                 let Some((action, target)) = self.revert(path, change, &current)? else { continue };

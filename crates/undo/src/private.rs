@@ -3,6 +3,7 @@
 //! Must not know what is in them. Invariants: folders are 0700 and files 0600 under every umask; a file appears whole
 //! or not at all.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -27,6 +28,13 @@ pub(crate) fn temporary(folder: &Path) -> io::Result<(PathBuf, File)> {
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Whether a file has a name of `temporary`, as this process gave it.
+pub(crate) fn is_temporary_of(name: &OsStr, pid: u32) -> bool {
+    let number =
+        name.to_str().and_then(|name| name.strip_prefix(&format!(".undo-{pid}-"))?.strip_suffix(".tmp"));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Replaces a file of the store as a whole.

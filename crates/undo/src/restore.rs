@@ -23,10 +23,8 @@ pub struct Outcome {
 }
 
 impl UndoStore {
-    /// Carries out a plan.
-    pub fn apply(&self, plan: &Plan) -> Result<Outcome, UndoError> {
-        let _lock = self.lock()?;
-        self.write_log(plan)?;
+    /// Carries out a plan whose log is written. Steps that are done already stay done.
+    pub(crate) fn carry_out(&self, plan: &Plan) -> Result<Outcome, UndoError> {
         let mut outcome = Outcome::default();
         for step in in_order(&plan.steps) {
             match self.apply_step(step) {
@@ -41,11 +39,15 @@ impl UndoStore {
         Ok(outcome)
     }
 
-    fn write_log(&self, plan: &Plan) -> Result<(), UndoError> {
+    /// Where the log of a plan goes.
+    pub(crate) fn next_log(&self, plan: &Plan) -> PathBuf {
         let kind = if plan.redoes.is_some() { "redo" } else { "undo" };
         let folder = self.owner_folder(&plan.owner);
         let number = turns::logs(&folder, &format!("{kind}-")).len() + 1;
-        let log = folder.join(format!("{kind}-{number:010}")).join("log");
+        folder.join(format!("{kind}-{number:010}")).join("log")
+    }
+
+    pub(crate) fn write_log(&self, plan: &Plan, log: &Path) -> Result<(), UndoError> {
         let head = Line::Undo {
             owner: plan.owner.clone(),
             turns: plan.turns.clone(),
@@ -59,7 +61,7 @@ impl UndoStore {
             after: Some(step.target.clone()),
         });
         let changes = Line::Changes { changes: changes.collect() };
-        record::append_synced(&log, &[head, changes]).at("write", &log)
+        record::append_synced(log, &[head, changes]).at("write", log)
     }
 
     fn apply_step(&self, step: &Step) -> io::Result<()> {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, FakeModel};
 
 use crate::acp_client::Editor;
-use crate::client::{Home, fake_provider, run_command};
+use crate::client::{Client, Home, fake_provider, run_command};
 
 /// What the command prints; it must succeed.
 async fn run(home: &Home, config: &Value, arguments: &[&str]) -> String {
@@ -154,4 +154,39 @@ async fn a_change_that_could_not_be_undone_is_not_made_unasked() {
         assert!(result.contains("could not be undone") && result.contains("share/dragoman/undo"), "{result}");
         assert_eq!(std::fs::read_to_string(&kept).expect("a file"), "mine\n");
     }
+}
+
+/// Files and messages go back together: a process that is killed while it restores files leaves the rest to the next one.
+#[tokio::test]
+async fn a_rollback_that_was_killed_is_finished_as_one() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["chat"] = json!({"defaultTrust": true});
+    let files = 600;
+    for number in 0..files {
+        home.write(&format!("work/d/{number:03}.txt"), &format!("{number}\n"));
+    }
+    let left = || std::fs::read_dir(home.workspace().join("d")).map_or(0, Iterator::count);
+    let mut client = Client::start(&home, &config).await;
+    fake.answer(Answer::text("first answer"));
+    client.prompt(Some("c"), "first").await;
+    fake.answer(Answer::tool_call("c1", "eca__shell_command", json!({"command": "rm -rf d"})));
+    fake.answer(Answer::text("second answer"));
+    let (_, second) = client.prompt(Some("c"), "second").await;
+    assert_eq!(left(), 0);
+    let id = second.iter().find(|it| it["role"] == "user").expect("the echo")["content"]["contentId"].clone();
+    let include = json!({"chatId": "c", "contentId": id, "include": ["messages", "tools"]});
+    client.ask("chat/rollback", include).await;
+    while left() == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    client.child.kill().await.expect("it is killed");
+
+    let mut client = Client::start(&home, &config).await;
+    client.request("chat/open", json!({"chatId": "c"})).await;
+    assert_eq!(left(), files);
+    fake.answer(Answer::text("third answer"));
+    client.prompt(Some("c"), "third").await;
+    let sent = fake.last_request().body.to_string();
+    assert!(sent.contains("first answer") && !sent.contains("second answer"), "{sent}");
 }

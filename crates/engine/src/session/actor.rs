@@ -390,13 +390,16 @@ impl Actor {
             let first = state.items().get(at).map(|item| item.turn);
             (first, at.checked_sub(1).map(|last| state.items()[last].id))
         };
+        if scope != RollbackScope::Files {
+            self.session.account.break_prefix("rollback");
+        }
         if let Some(first) = first.filter(|_| scope != RollbackScope::Messages) {
-            crate::undo::roll_back(&self.session, first).await?;
+            let keep = (scope == RollbackScope::Both).then_some(keep);
+            return crate::undo::roll_back(&self.session, first, keep).await;
         }
         if scope == RollbackScope::Files {
             return Ok(());
         }
-        self.session.account.break_prefix("rollback");
         self.session.commit(vec![Fact::HistoryReplaced { keep }]).on_disk().await
     }
 

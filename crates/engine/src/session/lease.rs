@@ -68,7 +68,14 @@ impl Actor {
             self.attach().await;
             return Ok(());
         }
-        self.session.commit_with(|state| state.closing_facts(Outcome::Interrupted)).on_disk().await
+        self.session.commit_with(|state| state.closing_facts(Outcome::Interrupted)).on_disk().await?;
+        // Subagents work in the files of their parent, which finishes it.
+        if self.session.inherited.is_none()
+            && let Err(failure) = crate::undo::finish_rollback(&self.session).await
+        {
+            tracing::warn!(session = %self.session.id, %failure, "an interrupted rollback could not be finished");
+        }
+        Ok(())
     }
 
     /// Goes on from what the store holds where the journal failed.

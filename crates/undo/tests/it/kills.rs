@@ -32,6 +32,44 @@ fn victim() {
     }
 }
 
+/// Not a test by itself: the process that is killed while it restores.
+#[test]
+fn restoring_victim() {
+    let Ok(place) = std::env::var(PLACE) else { return };
+    let store = UndoStore::new(Path::new(&place).join("undo"), Limits::default());
+    let plan = store.plan_undo("chat", None).unwrap().unwrap();
+    store.apply(&plan).unwrap();
+}
+
+#[test]
+fn a_kill_while_files_are_restored_leaves_the_rest_to_the_next_process() {
+    let mut dice = Dice(11);
+    for round in 0..3 * scale() {
+        let bench = Bench::new();
+        for number in 0..300 {
+            bench.write(&format!("d/{number}.txt"), format!("user {number}\n"));
+        }
+        let before = bench.tree();
+        bench.shell(1, "rm -r d; echo new > new.txt");
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "kills::restoring_victim"])
+            .env(PLACE, bench.folder.path().canonicalize().unwrap())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        while !bench.root().join("d").exists() && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        std::thread::sleep(Duration::from_micros(dice.below(8_000) as u64));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        bench.store.go_on("chat").unwrap();
+        bench.store.end("chat").unwrap();
+        assert_eq!(bench.tree(), before, "round {round}");
+    }
+}
+
 #[test]
 fn a_kill_at_any_moment_leaves_a_usable_store() {
     let mut dice = Dice(7);

@@ -202,3 +202,58 @@ fn a_file_over_the_limit_is_named_and_kept() {
     assert_eq!(fs::read(bench.path("large")).unwrap(), vec![b'y'; 2000]);
     assert_eq!(bench.read("small"), "old\n");
 }
+
+/// The link leads to a folder that has the same files.
+#[test]
+fn a_folder_that_became_a_link_comes_back_with_its_files() {
+    for script in [
+        "mkdir other; mv d other/d; ln -s other/d d",
+        "cp -r d copy; rm -r d; ln -s copy d",
+        "mv d other; ln -s other d; echo more >> d/a.txt",
+        "mkdir -p far/d/deep; cp d/a.txt far/d; cp d/deep/b.txt far/d/deep; rm -r d; ln -s $PWD/far/d d",
+    ] {
+        let bench = Bench::new();
+        bench.write("d/a.txt", "one\n");
+        bench.write("d/deep/b.txt", "two\n");
+        let before = bench.tree();
+        bench.shell(1, script);
+        let after = bench.tree();
+        let outcome = bench.undo(None);
+        assert!(outcome.left.is_empty(), "{script}: {:?}", outcome.left);
+        assert_eq!(bench.tree(), before, "{script}");
+        bench.redo();
+        assert_eq!(bench.tree(), after, "{script}");
+    }
+}
+
+/// A process that was killed after any step of a restore leaves the rest to the next one.
+#[test]
+fn a_restore_that_was_interrupted_is_finished() {
+    let mut bench = Bench::new();
+    bench.write("a.txt", "one\n");
+    bench.write("d/b.txt", "two\n");
+    let before = bench.tree();
+    bench.shell(1, "echo changed > a.txt; rm -r d; echo new > c.txt");
+    let after = bench.tree();
+    let plan = bench.store.plan_undo("chat", None).unwrap().unwrap();
+    bench.store.begin(&plan, "and the messages").unwrap();
+    assert_eq!(bench.tree(), after, "nothing has changed yet");
+    for round in 0..3 {
+        bench.restart();
+        assert!(bench.store.is_pending("chat"), "{round}");
+        let (outcome, note) = bench.store.go_on("chat").unwrap().unwrap();
+        assert!(outcome.left.is_empty(), "{:?}", outcome.left);
+        assert_eq!(note, "and the messages");
+        assert_eq!(bench.tree(), before, "{round}");
+        // As a kill in the middle leaves it.
+        fs::write(bench.path("a.txt"), "changed\n").unwrap();
+        fs::remove_dir_all(bench.path("d")).unwrap();
+    }
+    bench.store.go_on("chat").unwrap();
+    bench.store.end("chat").unwrap();
+    assert!(!bench.store.is_pending("chat") && bench.store.go_on("chat").unwrap().is_none());
+    assert!(bench.store.plan_undo("chat", None).unwrap().is_none(), "it is undone once");
+    bench.redo();
+    assert_eq!(bench.tree(), after);
+    assert!(bench.store.plan_undo("chat", None).unwrap().is_some());
+}
