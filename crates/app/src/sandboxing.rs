@@ -106,6 +106,7 @@ pub(crate) fn facts(environment: &Environment, roots: &[PathBuf]) -> Facts {
         writable: Vec::new(),
         hosts: Vec::new(),
         upstream: upstream(environment),
+        permitted: None,
         without_namespaces: environment.var(NO_NAMESPACES).is_some_and(|value| !value.is_empty()),
     }
 }

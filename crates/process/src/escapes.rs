@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandbox::suite::{ATTEMPTS, Attempt, Outcome, World};
+use sandbox::suite::{ATTEMPTS, Attempt, HOME, Outcome, World};
 use sandbox::{Allowance, Sandbox};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -70,12 +70,16 @@ async fn try_in(lane: &Lane, attempt: &Attempt, victim: u32) -> io::Result<Outco
 }
 
 async fn try_attempt(lane: &Lane, attempt: &Attempt, victim: u32) -> io::Result<bool> {
+    let in_home = attempt.category == HOME;
+    let folder = if in_home { lane.world.home() } else { lane.world.workspace() };
     let mut spawn = Spawn::shell(attempt.script)
-        .directory(lane.world.workspace())
+        .directory(&folder)
         .envs(lane.world.variables(victim))
         .merge_stderr()
         .deadline(DEADLINE);
-    if let Some(sandbox) = lane.sandbox.clone() {
+    let of_home =
+        lane.sandbox.as_ref().filter(|_| in_home).map(|sandbox| Arc::new(sandbox.rooted_at(folder)));
+    if let Some(sandbox) = of_home.or_else(|| lane.sandbox.clone()) {
         spawn = spawn.confine(sandbox, Allowance::default());
     }
     let finished = spawn.run(&CancellationToken::new()).await;

@@ -7,10 +7,13 @@
 mod connect;
 mod git;
 pub mod grant;
+mod guarded;
 #[cfg(target_os = "linux")]
 mod helper;
+mod host_filter;
 pub mod launch;
 mod lists;
+mod opening;
 pub mod places;
 pub mod policy;
 mod project_grants;
@@ -23,6 +26,7 @@ mod temporary;
 
 pub use git::work_tree;
 pub use grant::Grant;
+pub use host_filter::HostFilter;
 pub use launch::{HELPER_ARGUMENT, run_helper};
 pub use places::{Allowance, Facts, Sandbox};
 pub use policy::{Mode, Network, Policy};

@@ -12,6 +12,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::git::{self, GitPaths};
 use crate::grant::Grant;
+use crate::guarded;
+use crate::host_filter::HostFilter;
 use crate::lists;
 use crate::policy::{Mode, Network, Policy};
 use crate::proxy::{Proxy, Upstream};
@@ -20,9 +22,6 @@ use crate::temporary::Temporary;
 
 /// Variables that the policy looks at; `app` hands over those that are set.
 pub const VARIABLES: &[&str] = &["CARGO_HOME", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "PATH"];
-
-/// Sockets beyond this many are not covered one by one.
-const MOST_SOCKETS: usize = 256;
 
 /// Hosts that the grant `ssh` reaches.
 pub const SSH_HOSTS: &[&str] =
@@ -49,6 +48,8 @@ pub struct Facts {
     /// Hosts that the user's own settings allow for every command.
     pub hosts: Vec<Host>,
     pub upstream: Option<Upstream>,
+    /// Hosts that the machine's administrator permits; the grant `network` opens these alone.
+    pub permitted: Option<HostFilter>,
     /// The whole wall is not tried, as on a system that forbids user namespaces.
     pub without_namespaces: bool,
 }
@@ -97,6 +98,11 @@ impl Sandbox {
         Self { facts, hosts: OnceLock::new(), temporary: Mutex::default() }
     }
 
+    /// The same for another workspace folder.
+    pub fn rooted_at(&self, root: PathBuf) -> Self {
+        Self::new(Facts { roots: vec![root], ..self.facts.clone() })
+    }
+
     pub fn helper(&self) -> &Path {
         &self.facts.helper
     }
@@ -141,7 +147,8 @@ impl Sandbox {
                 | Grant::Containers => {}
             }
         }
-        Proxy::new(hosts, self.facts.upstream.clone())
+        let proxy = Proxy::new(hosts, self.facts.upstream.clone());
+        proxy.permit(self.facts.permitted.clone(), grants.contains(&Grant::Network))
     }
 
     /// The policy of a command that starts in `directory`.
@@ -151,16 +158,7 @@ impl Sandbox {
         let mut git: Vec<GitPaths> = self.facts.roots.iter().map(|root| git::paths(root)).collect();
         git.extend(self.nested_repositories(allowance));
         let hidden = self.hidden(grants);
-        let mut protected = self.protected(&git, grants);
-        if allowance.strict || allowance.keeps_run_later {
-            let nested = allowance.run_later.iter().filter(|path| !is_repository(path)).cloned();
-            protected.extend(self.run_later().chain(nested).filter(|path| path.symlink_metadata().is_ok()));
-        }
-        if allowance.keeps_git {
-            let nested = allowance.run_later.iter().filter(|path| is_repository(path)).cloned();
-            let repositories = self.facts.roots.iter().map(|root| root.join(".git")).chain(nested);
-            protected.extend(repositories.filter(|path| path.symlink_metadata().is_ok()));
-        }
+        let mut protected = self.protected_from(allowance, &git);
         let (caches, mut environment) = if allowance.strict { self.strict_caches() } else { self.caches() };
         let mut writable: Vec<PathBuf> =
             self.facts.roots.iter().filter(|root| root.parent().is_some()).cloned().collect();
@@ -170,12 +168,16 @@ impl Sandbox {
         writable.extend(caches);
         writable.extend(self.facts.writable.iter().cloned());
         writable.extend(self.granted_paths(grants, &protected, &hidden)?);
+        let links = guarded::links_in(&self.facts.own_folders);
+        // What a grant shows is read, never written, where a folder around it is writable.
+        protected.extend(self.facts.own_folders.iter().chain(&links).cloned());
+        protected.extend(guarded::secrets(&self.facts.home));
         let temporary_for_variable = match mode {
             Mode::Namespaces => Path::new("/tmp").to_owned(),
             Mode::Landlock => temporary.join("tmp"),
         };
         environment.push(("TMPDIR".to_owned(), temporary_for_variable.display().to_string()));
-        let open = grants.contains(&Grant::Network);
+        let open = grants.contains(&Grant::Network) && self.facts.permitted.is_none();
         if grants.contains(&Grant::Ssh) && !open {
             environment.extend(self.ssh_command());
         }
@@ -184,6 +186,7 @@ impl Sandbox {
             writable,
             protected,
             hidden,
+            guarded: guarded::paths(&self.facts.home, &self.facts.own_folders, links),
             exposed: self.exposed(grants, open),
             temporary,
             network: if open { Network::Open } else { Network::Proxy },
@@ -194,6 +197,21 @@ impl Sandbox {
             directory: directory.to_owned(),
             environment,
         })
+    }
+
+    /// What stays as it is, of the user's files and of the project's.
+    fn protected_from(&self, allowance: &Allowance, git: &[GitPaths]) -> Vec<PathBuf> {
+        let mut protected = self.protected(git, &allowance.grants);
+        if allowance.strict || allowance.keeps_run_later {
+            let nested = allowance.run_later.iter().filter(|path| !is_repository(path)).cloned();
+            protected.extend(self.run_later().chain(nested).filter(|path| path.symlink_metadata().is_ok()));
+        }
+        if allowance.keeps_git {
+            let nested = allowance.run_later.iter().filter(|path| is_repository(path)).cloned();
+            let repositories = self.facts.roots.iter().map(|root| root.join(".git")).chain(nested);
+            protected.extend(repositories.filter(|path| path.symlink_metadata().is_ok()));
+        }
+        protected
     }
 
     /// Paths that grants make writable. A grant that cannot be given refuses the command.
@@ -293,18 +311,17 @@ impl Sandbox {
         hidden
     }
 
-    /// Sockets that services of this machine listen on, outside of the folders that are replaced anyway. A read-only
-    /// mount does not stop a connection.
-    fn sockets(&self) -> Vec<PathBuf> {
+    /// Sockets that services of this machine listen on, outside of the folders that are replaced anyway. They are
+    /// hidden, so that a program does not try them; what decides is who made a socket, when it is connected to.
+    fn sockets(&self) -> BTreeSet<PathBuf> {
         let table = fs::read_to_string("/proc/net/unix").unwrap_or_default();
-        let paths = table.lines().filter_map(|line| line.split_ascii_whitespace().nth(7)).map(PathBuf::from);
+        // A name may hold blanks: it is everything after the seventh column.
+        let paths =
+            table.lines().filter_map(|line| line.split_once(" /")).map(|(_, rest)| format!("/{rest}"));
         let replaced = ["/run", "/var/run", "/tmp", "/var/tmp", "/dev"];
-        let elsewhere = paths
-            .filter(|path| path.is_absolute() && !replaced.iter().any(|folder| path.starts_with(folder)));
-        elsewhere
-            .filter(|path| !self.facts.roots.iter().any(|root| path.starts_with(root)))
-            .take(MOST_SOCKETS)
-            .collect()
+        let paths = paths.map(PathBuf::from);
+        let elsewhere = paths.filter(|path| !replaced.iter().any(|folder| path.starts_with(folder)));
+        elsewhere.filter(|path| !self.facts.roots.iter().any(|root| path.starts_with(root))).collect()
     }
 
     fn protected(&self, git: &[GitPaths], grants: &[Grant]) -> Vec<PathBuf> {
@@ -411,6 +428,7 @@ impl Sandbox {
         }
         if grants.contains(&Grant::Signing) {
             exposed.extend(runtime.iter().map(|folder| folder.join("gnupg/S.gpg-agent")));
+            exposed.push(self.at_home(".gnupg/S.gpg-agent"));
         }
         if grants.contains(&Grant::Containers) {
             exposed.extend(lists::CONTAINER_SOCKETS.iter().map(PathBuf::from));

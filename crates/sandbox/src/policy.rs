@@ -14,6 +14,9 @@ pub struct Policy {
     pub protected: Vec<PathBuf>,
     /// Covered: a folder by one that cannot be opened, a file by an empty one.
     pub hidden: Vec<PathBuf>,
+    /// Neither made nor replaced, whether they exist or not: what is on the way to them cannot be renamed.
+    #[serde(default)]
+    pub guarded: Vec<PathBuf>,
     /// Shown read-only though `/run` or `/tmp` around them is replaced.
     pub exposed: Vec<PathBuf>,
     /// Takes the place of `/tmp` and `/var/tmp`.

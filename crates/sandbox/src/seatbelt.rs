@@ -52,6 +52,7 @@ mod tests {
             mode: Mode::Landlock,
             writable: vec!["/Users/me/shop".into()],
             protected: vec!["/Users/me/shop/.git/hooks".into()],
+            guarded: Vec::new(),
             hidden: vec!["/Users/me/.ssh".into(), "/Users/me/a \"b\"".into()],
             exposed: Vec::new(),
             temporary: "/private/tmp/x".into(),

@@ -85,6 +85,7 @@ pub fn trials(temporary: std::path::PathBuf) -> [Policy; 2] {
         writable: vec![temporary.clone()],
         protected: Vec::new(),
         hidden: vec!["/etc/shadow".into()],
+        guarded: Vec::new(),
         exposed: Vec::new(),
         temporary: temporary.clone(),
         network: Network::Closed,

@@ -5,10 +5,13 @@
 //! one thread, so `fork` is sound; any failure before the command starts ends with code 125 and one sentence; the death
 //! of a process kills those within.
 
+mod connections;
 mod filter;
+mod guards;
 mod lan;
 mod mounts;
 mod privileges;
+mod requests;
 mod rules;
 
 use std::ffi::OsString;
@@ -21,7 +24,9 @@ use std::process::{Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, set_parent_process_death_signal};
+
+use connections::Connections;
 
 use crate::policy::{Mode, Network, Policy};
 
@@ -30,6 +35,9 @@ const SETUP_FAILED: u8 = 125;
 
 /// How long processes that the command left behind may take to finish writing.
 const LINGER: Duration = Duration::from_millis(100);
+
+/// How long an orphan that ended waits to be reaped.
+const REAPING: Duration = Duration::from_secs(5);
 
 /// Signals that ask a command to end. The parent sends them to every process of the tree, so those that only wait
 /// ignore them.
@@ -65,7 +73,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let started = read_order(arguments).and_then(|order| match order.policy.mode {
         Mode::Namespaces => in_namespaces(order),
         // The smaller wall needs no process of its own.
-        Mode::Landlock => become_command(&order, &Vec::new()),
+        Mode::Landlock => become_command(&order, &Vec::new(), None),
     });
     match started {
         Ok(code) => code,
@@ -136,19 +144,26 @@ fn first_process(order: Order, mut is_built: io::PipeReader, mut outcome: io::Pi
         if is_built.read_exact(&mut [0]).is_err() {
             return Ok(None);
         }
+        let (ours, theirs) = UnixStream::pair().step("socket pair")?;
         // SAFETY: this process has one thread, so no lock is held by a thread that the child lacks.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()).step("fork"),
             0 => {
-                let failed = become_command(&order, &variables).err();
+                let failed = become_command(&order, &variables, Some(&theirs)).err();
                 let SetupError(reason) = failed.unwrap_or(SetupError("exec returned".to_owned()));
                 complain(&format!("The sandbox could not start the command: {reason}.\n"));
                 std::process::exit(SETUP_FAILED.into());
             }
-            command => Ok(Some(command)),
+            command => {
+                drop(theirs);
+                let listener = connections::receive_listener(&ours);
+                let shares_network = order.policy.network == Network::Open;
+                let answers = |fd| Connections::new(fd, &order.policy.exposed, shares_network);
+                Ok(Some((command, listener.map(answers))))
+            }
         }
     })();
-    let command = match started {
+    let (command, connections) = match started {
         Ok(Some(command)) => command,
         // The outer process says why.
         Ok(None) => return SETUP_FAILED,
@@ -163,7 +178,7 @@ fn first_process(order: Order, mut is_built: io::PipeReader, mut outcome: io::Pi
     // SAFETY: a plain system call with numbers.
     unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
     let _ = outcome.write_all(&[0]);
-    let status = reap_until(command);
+    let status = reap_until(command, connections);
     let _ = outcome.write_all(&status.into_raw().to_ne_bytes());
     0
 }
@@ -185,18 +200,27 @@ fn close_standard_streams() {
     }
 }
 
-/// Reaps every process that is handed to the first one, until the command has ended and the rest had its time.
-fn reap_until(command: i32) -> ExitStatus {
+/// Reaps every process that is handed to the first one, and answers their calls, until the command has ended and the
+/// rest had its time.
+fn reap_until(command: i32, mut connections: Option<Connections>) -> ExitStatus {
+    let ends = Pid::from_raw(command).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     let mut status = 0;
     loop {
+        let flags = if connections.is_some() && ends.is_some() { libc::WNOHANG } else { 0 };
         let mut raw = 0;
         // SAFETY: `raw` is a valid place for a status.
-        match unsafe { libc::waitpid(-1, &raw mut raw, 0) } {
+        match unsafe { libc::waitpid(-1, &raw mut raw, flags) } {
             -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
             -1 => return ExitStatus::from_raw(status),
             child if child == command => {
                 status = raw;
                 break;
+            }
+            0 => {
+                // Once nobody can call, the end alone is waited for.
+                if let Some(ends) = &ends {
+                    connections.take_if(|calls| !calls.answer_for(REAPING, Some(ends.as_fd())));
+                }
             }
             _ => {}
         }
@@ -206,7 +230,10 @@ fn reap_until(command: i32) -> ExitStatus {
         // SAFETY: a null status is allowed.
         match unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } {
             -1 => break,
-            0 => std::thread::sleep(Duration::from_millis(2)),
+            0 => {
+                connections.take_if(|calls| !calls.answer_for(Duration::ZERO, None));
+                std::thread::sleep(Duration::from_millis(2));
+            }
             _ => {}
         }
     }
@@ -251,7 +278,7 @@ fn ignore_asking(ignore: bool) {
 }
 
 /// The last step: gives up every privilege and becomes the command. Returns only an error.
-fn become_command(order: &Order, variables: &lan::Variables) -> Setup<ExitCode> {
+fn become_command(order: &Order, variables: &lan::Variables, first: Option<&UnixStream>) -> Setup<ExitCode> {
     let policy = &order.policy;
     if policy.mode == Mode::Namespaces {
         rustix::process::setsid().step("session")?;
@@ -260,13 +287,29 @@ fn become_command(order: &Order, variables: &lan::Variables) -> Setup<ExitCode> 
     std::env::set_current_dir(&policy.directory).step("the working directory")?;
     privileges::drop_all()?;
     rules::restrict(policy)?;
-    filter::install(&families(policy))?;
+    install_filter(policy, first)?;
     let mut command = Command::new(&order.program);
     command.args(&order.arguments);
     command.envs(policy.environment.iter().map(|(name, value)| (name, value)));
     command.envs(variables.iter().map(|(name, value)| (name, value)));
     privileges::close_descriptors();
     Err(command.exec()).step(&order.program.to_string_lossy())
+}
+
+/// Local sockets exist only where the first process can decide about their connections.
+fn install_filter(policy: &Policy, first: Option<&UnixStream>) -> Setup<()> {
+    let families = families(policy);
+    let listener = match first.filter(|_| connections::can_answer()) {
+        Some(first) => filter::install_answered(&families)?.map(|listener| (first, listener)),
+        None => None,
+    };
+    match listener {
+        Some((first, listener)) => connections::send_listener(first, &listener).step("connections"),
+        None => {
+            let others: Vec<i32> = families.into_iter().filter(|family| *family != libc::AF_UNIX).collect();
+            filter::install(&others)
+        }
+    }
 }
 
 /// Kinds of sockets that can be made. Without a mount namespace, local sockets would lead to every service of the

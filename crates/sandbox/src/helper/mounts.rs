@@ -2,8 +2,10 @@
 //! folders are laid over it, protected paths over these, and empty covers over secrets.
 //!
 //! Invariants: copies of folders are taken before anything is covered; a writable copy is opened without following a
-//! link; each folder between a writable one and a protected path is a mount of its own, so that none can be renamed.
+//! link; each folder between a writable one and a protected or hidden path is a mount of its own, so that none can be
+//! renamed.
 
+use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::fs;
 use std::io;
@@ -17,6 +19,7 @@ use rustix::mount::{
     open_tree,
 };
 
+use super::guards::{self, Guards};
 use super::{Setup, SetupError, Step};
 use crate::policy::Policy;
 
@@ -59,6 +62,8 @@ pub(super) fn build(policy: &Policy) -> Setup<()> {
 enum Rank {
     Exposed,
     Writable,
+    /// Its own entries stay as they are; what is in them may be writable.
+    Fixed,
     Protected,
     Hidden,
 }
@@ -75,7 +80,7 @@ impl Layer {
     fn attach(&self) -> Setup<()> {
         let attached = match attach(&self.tree, &self.path) {
             // A secret or protected path that cannot be reached any more needs no cover.
-            Err(rustix::io::Errno::NOENT) if self.rank > Rank::Writable => return Ok(()),
+            Err(rustix::io::Errno::NOENT) if self.rank > Rank::Fixed => return Ok(()),
             Err(rustix::io::Errno::NOENT) => {
                 make_place(&self.path, self.is_folder).step(&self.path.display().to_string())?;
                 attach(&self.tree, &self.path)
@@ -88,17 +93,32 @@ impl Layer {
 
 fn collect_layers(policy: &Policy) -> Setup<Vec<Layer>> {
     let mut layers = Vec::new();
-    let writable: Vec<PathBuf> = policy.writable.iter().filter_map(|path| path.canonicalize().ok()).collect();
-    let protected: Vec<PathBuf> =
-        policy.protected.iter().filter_map(|path| path.canonicalize().ok()).collect();
-    for path in &writable {
-        layers.extend(copy(path, Rank::Writable)?);
-    }
-    for path in between(&writable, &protected) {
-        layers.extend(copy(&path, Rank::Writable)?);
-    }
-    for path in &protected {
-        layers.extend(copy(path, Rank::Protected)?);
+    let real = |paths: &[PathBuf]| -> Vec<PathBuf> {
+        paths.iter().filter_map(|path| path.canonicalize().ok()).collect()
+    };
+    let writable = real(&policy.writable);
+    let is_inside = |path: &Path| writable.iter().any(|folder| path.starts_with(folder));
+    // Everything else is read-only anyway.
+    let mut protected = real(&policy.protected);
+    protected.retain(|path| is_inside(path));
+    let hidden = real(&policy.hidden);
+    let is_kept = |path: &Path| protected.iter().chain(&hidden).any(|kept| path.starts_with(kept));
+    let mut guards = Guards::find(&policy.guarded, &writable);
+    guards.fixed.retain(|path| !is_kept(path));
+    guards.pinned.extend(between(&writable, &protected, &hidden));
+    let mut open: BTreeSet<PathBuf> = guards.pinned;
+    open.extend(guards.fixed.iter().flat_map(|folder| guards::entries_of(folder)));
+    open.retain(|path| !is_kept(path));
+    open.extend(writable.iter().filter(|path| !protected.contains(path)).cloned());
+    open.retain(|path| !guards.fixed.contains(path));
+    for (paths, rank) in [
+        (open, Rank::Writable),
+        (guards.fixed, Rank::Fixed),
+        (protected.into_iter().collect(), Rank::Protected),
+    ] {
+        for path in paths {
+            layers.extend(copy(&path, rank)?);
+        }
     }
     // What is writable anyway must not become read-only by being shown.
     let replaced = |path: &PathBuf| {
@@ -111,15 +131,11 @@ fn collect_layers(policy: &Policy) -> Setup<Vec<Layer>> {
     Ok(layers)
 }
 
-/// Every folder below a writable one and above a protected path, once.
-fn between(writable: &[PathBuf], protected: &[PathBuf]) -> Vec<PathBuf> {
+/// Every folder below a writable one and above a protected or hidden path.
+fn between(writable: &[PathBuf], protected: &[PathBuf], hidden: &[PathBuf]) -> Vec<PathBuf> {
     let inside = |path: &Path| writable.iter().any(|root| path.starts_with(root) && path != root);
-    let ancestors = protected.iter().flat_map(|path| path.ancestors().skip(1));
-    let mut folders: Vec<PathBuf> = ancestors.filter(|path| inside(path)).map(Path::to_owned).collect();
-    folders.sort();
-    folders.dedup();
-    folders.retain(|path| !writable.contains(path) && !protected.contains(path));
-    folders
+    let ancestors = protected.iter().chain(hidden).flat_map(|path| path.ancestors().skip(1));
+    ancestors.filter(|path| inside(path)).map(Path::to_owned).collect()
 }
 
 /// `None`: there is no such path, or it is a link by now.

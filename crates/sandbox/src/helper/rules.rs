@@ -32,28 +32,38 @@ pub(super) fn restrict(policy: &Policy) -> Setup<()> {
         .and_then(Ruleset::create)
         .step("Landlock")?;
     let mut rules = Rules { created: Some(created), count: 0 };
+    let all = AccessFs::from_all(RIGHTS);
     match policy.mode {
         Mode::Namespaces => {
             rules.allow(Path::new("/"), AccessFs::from_read(RIGHTS))?;
             for folder in OWN_FOLDERS {
-                rules.allow(Path::new(folder), AccessFs::from_all(RIGHTS))?;
+                rules.allow(Path::new(folder), all)?;
             }
+            policy.writable.iter().try_for_each(|path| rules.allow(path, all))?;
         }
         Mode::Landlock => {
             rules.allow(Path::new("/"), AccessFs::ReadDir.into())?;
-            let hidden: Vec<PathBuf> =
-                policy.hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
-            rules.allow_around(Path::new("/"), &hidden)?;
-            rules.allow(&policy.temporary, AccessFs::from_all(RIGHTS))?;
+            let hidden = real(&policy.hidden);
+            rules.allow_around(Path::new("/"), &hidden, AccessFs::ReadFile | AccessFs::Execute)?;
+            rules.allow(&policy.temporary, all)?;
+            // A folder on the way to what must stay gets no right of its own, so nothing is made or renamed in it.
+            let kept = [hidden, real(&policy.guarded)].concat();
+            for path in real(&policy.writable) {
+                // A folder that is opened as a workspace is worked in, wherever it lies.
+                let inside: Vec<PathBuf> =
+                    kept.iter().filter(|kept| kept.starts_with(&path)).cloned().collect();
+                rules.allow_around(&path, &inside, all)?;
+            }
         }
-    }
-    for path in &policy.writable {
-        rules.allow(path, AccessFs::from_all(RIGHTS))?;
     }
     for device in DEVICES {
         rules.allow(Path::new(device), AccessFs::WriteFile | AccessFs::IoctlDev)?;
     }
     rules.enforce(policy.mode)
+}
+
+fn real(paths: &[PathBuf]) -> Vec<PathBuf> {
+    paths.iter().filter_map(|path| path.canonicalize().ok()).collect()
 }
 
 struct Rules {
@@ -77,18 +87,18 @@ impl Rules {
         Ok(())
     }
 
-    /// Reading everything but the hidden paths: their neighbors are allowed one by one.
-    fn allow_around(&mut self, folder: &Path, hidden: &[PathBuf]) -> Setup<()> {
-        if hidden.iter().any(|path| folder.starts_with(path)) {
+    /// Rights for everything but these paths: their neighbors are allowed one by one.
+    fn allow_around(&mut self, folder: &Path, kept: &[PathBuf], rights: BitFlags<AccessFs>) -> Setup<()> {
+        if kept.iter().any(|path| folder.starts_with(path)) {
             return Ok(());
         }
-        if !hidden.iter().any(|path| path.starts_with(folder)) {
-            return self.allow(folder, AccessFs::ReadFile | AccessFs::Execute);
+        if !kept.iter().any(|path| path.starts_with(folder)) {
+            return self.allow(folder, rights);
         }
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             // A link is judged by where it leads.
             if !entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
-                self.allow_around(&entry.path(), hidden)?;
+                self.allow_around(&entry.path(), kept, rights)?;
             }
         }
         Ok(())

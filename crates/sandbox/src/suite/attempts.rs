@@ -1,7 +1,11 @@
-//! The list. `$HOME`, `$OUTSIDE`, `$TOOL`, `$VICTIM`, `$PORT`, `$UDP`, `$SOCKET`, `$TMPSOCKET` and `$ABSTRACT` are of the
-//! small world; the working folder is its workspace, a git repository.
+//! The list. `$HOME`, `$OUTSIDE`, `$TOOL`, `$VICTIM`, `$PORT`, `$UDP`, `$SOCKET`, `$SOCKETS`, `$TMPSOCKET` and
+//! `$ABSTRACT` are of the small world; the working folder is its workspace, a git repository. Attempts of the category
+//! [`HOME`] have the whole home as their workspace.
 
 use super::Attempt;
+
+/// The category whose attempts start in the home folder.
+pub const HOME: &str = "home folder";
 
 macro_rules! attempts {
     ($($category:literal { $($name:literal => $script:literal;)* })*) => {
@@ -145,11 +149,21 @@ pub const ATTEMPTS: &[Attempt] = attempts! {
         "loopback by name through the proxy" => "$TOOL proxy localhost:$PORT";
         "metadata through the proxy" => "$TOOL proxy 169.254.169.254:80";
         "mail through the proxy" => "$TOOL proxy crates.io:25";
+        "another host of a registry's server" => "$TOOL front index.crates.io evil.example";
+        "another host in a second line" => "$TOOL front-twice index.crates.io evil.example";
         "a name that begins like a registry" => "$TOOL proxy crates.io.evil.example:443";
     }
     "sockets" {
         "a socket in home" => "$TOOL unix $SOCKET";
         "a socket in /tmp" => "$TOOL unix $TMPSOCKET";
+        "a socket with a blank in its name" => "$TOOL unix \"$SOCKETS/a b.sock\"";
+        "a socket that was renamed" => "$TOOL unix $SOCKETS/renamed.sock";
+        "a socket with a second name" => "$TOOL unix $SOCKETS/second.sock";
+        "a socket whose path nobody knows" => "$TOOL unix $SOCKETS/unknown.sock";
+        "a socket through a link" => "ln -sf $SOCKETS/renamed.sock l; $TOOL unix l";
+        "a socket of the workspace" => "$TOOL unix service.sock";
+        "a socket of datagrams" => "$TOOL datagram $SOCKETS/datagram.sock";
+        "a pair of datagrams" => "$TOOL pair-datagram $SOCKETS/datagram.sock";
         "an abstract socket" => "$TOOL abstract $ABSTRACT";
         "the container engine" => "$TOOL unix /run/docker.sock || $TOOL unix /var/run/docker.sock";
         "the system's bus" => "$TOOL unix /run/dbus/system_bus_socket";
@@ -186,6 +200,11 @@ pub const ATTEMPTS: &[Attempt] = attempts! {
         "entering a namespace" => "$TOOL setns";
         "becoming root" => "$TOOL setuid";
         "a setuid program" => "cp /bin/true s; chmod 4755 s; $TOOL has-setuid s";
+        "leaving a setuid file" => "cp /bin/true s && chmod u+s s";
+        "leaving a setgid file" => "cp /bin/true s && chmod g+s s";
+        "making a setuid file" => "$TOOL make-setuid s";
+        "making a setuid file by a new call" => "$TOOL openat2-setuid s";
+        "making a setuid node" => "$TOOL mknod-setuid s";
         "sudo" => "sudo -n true";
         "su" => "su -c true root </dev/null";
         "a capability" => "$TOOL capability";
@@ -200,6 +219,30 @@ pub const ATTEMPTS: &[Attempt] = attempts! {
         "the clock" => "$TOOL clock";
         "the name of the machine" => "$TOOL hostname";
         "the kernel's messages" => "$TOOL syslog";
+    }
+    "dotfiles" {
+        "our grants through a link" => "echo '{}' > dotfiles/dragoman/grants.json";
+        "our grants by renaming" => "echo '{}' > g; mv -f g dotfiles/dragoman/grants.json";
+        "replacing the folder of our grants" => "mv dotfiles/dragoman d && mkdir dotfiles/dragoman && echo '{}' > dotfiles/dragoman/grants.json";
+        "replacing the folder of dotfiles" => "mv dotfiles d && mkdir dotfiles";
+        "a start file through a link" => "echo evil >> dotfiles/zshrc";
+        "a link in place of a start file" => "rm -f dotfiles/zshrc; ln -s ../evil dotfiles/zshrc";
+        "a start file that a link waits for" => "echo evil > dotfiles/shell/bash_profile";
+        "a folder that a link waits for" => "mv dotfiles/shell s && mkdir dotfiles/shell && echo evil > dotfiles/shell/bash_profile";
+    }
+    "home folder" {
+        "replacing our data" => "mv .local x; mkdir -p .local/share/dragoman && echo '{}' > .local/share/dragoman/grants.json";
+        "replacing our configuration" => "mv .config x && mkdir -p .config/dragoman && echo '{}' > .config/dragoman/config.json";
+        "a new start file" => "echo evil > .bash_login";
+        "a new start file by renaming" => "echo evil > work/e; mv work/e .profile";
+        "a new start file by a hard link" => "echo evil > work/e; ln work/e .profile";
+        "a link in place of a missing start file" => "ln -s work/evil .zlogin";
+        "replacing a link to a start file" => "rm .zshrc && echo evil > .zshrc";
+        "keys of visitors" => "echo evil >> .ssh/authorized_keys";
+        "another folder of keys" => "mv .ssh s && mkdir .ssh && echo evil > .ssh/authorized_keys";
+        "a missing folder of settings" => "mkdir -p .config/fish && echo evil > .config/fish/config.fish";
+        "a missing folder of services" => "mkdir -p .config/systemd/user && echo evil > .config/systemd/user/x.service";
+        "a missing folder of programs" => "mkdir bin && echo evil > bin/ls";
     }
     "environment" {
         "a key in the environment" => "env | grep -q CANARY";

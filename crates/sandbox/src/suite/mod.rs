@@ -9,7 +9,7 @@ mod attempts;
 mod tool;
 mod world;
 
-pub use attempts::ATTEMPTS;
+pub use attempts::{ATTEMPTS, HOME};
 pub use world::World;
 
 use std::ffi::OsString;

@@ -2,15 +2,18 @@
 //! refuses after it has looked at the caller's rights; so “not permitted” and “no such call” are the only good answers.
 
 use std::ffi::{CString, OsString};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::process::ExitCode;
 use std::ptr::null;
 use std::time::Duration;
 
 use libc::{c_int, c_long, syscall};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 const WAIT: Duration = Duration::from_millis(300);
 
@@ -58,12 +61,32 @@ fn files(name: &str, path: &str) -> Option<bool> {
         "open-by-handle" => call(libc::SYS_open_by_handle_at, -1),
         "has-setuid" => rustix::thread::no_new_privs().is_ok_and(|set| !set),
         "unix" => UnixStream::connect(path).is_ok(),
+        "datagram" => UnixDatagram::unbound().and_then(|socket| socket.send_to(b"x", path)).is_ok(),
+        "pair-datagram" => UnixDatagram::pair().and_then(|(socket, _)| socket.send_to(b"x", path)).is_ok(),
+        "make-setuid" => {
+            File::options().write(true).create_new(true).mode(0o4755).open(path).is_ok_and(is_setuid)
+        }
+        "openat2-setuid" => {
+            let flags = OFlags::WRONLY | OFlags::CREATE;
+            let mode = Mode::from_raw_mode(0o4755);
+            let made = rustix::fs::openat2(rustix::fs::CWD, path, flags, mode, ResolveFlags::empty());
+            made.is_ok_and(|file| is_setuid(File::from(file)))
+        }
+        "mknod-setuid" => {
+            // SAFETY: the path ends with a zero.
+            let made = unsafe { libc::mknod(text.as_ptr(), libc::S_IFREG | 0o4755, 0) } == 0;
+            made && File::open(path).is_ok_and(is_setuid)
+        }
         "abstract" => {
             let address = std::os::unix::net::SocketAddr::from_abstract_name(path);
             address.and_then(|address| UnixStream::connect_addr(&address)).is_ok()
         }
         _ => return None,
     })
+}
+
+fn is_setuid(file: File) -> bool {
+    file.metadata().is_ok_and(|kind| kind.permissions().mode() & 0o4000 != 0)
 }
 
 fn processes(name: &str, pid: &str) -> Option<bool> {
@@ -109,6 +132,10 @@ fn network(name: &str, words: &[&str]) -> Option<bool> {
             table.lines().skip(2).any(|line| !line.trim_start().starts_with("lo:"))
         }
         ("proxy", [target]) => through_proxy(target).unwrap_or(false),
+        ("front", [host, other]) => fronted(host, &format!("Host: {other}\r\n")).unwrap_or(false),
+        ("front-twice", [host, other]) => {
+            fronted(host, &format!("Host: {host}\r\nHost: {other}\r\n")).unwrap_or(false)
+        }
         _ => return None,
     })
 }
@@ -141,6 +168,18 @@ fn through_proxy(target: &str) -> io::Result<bool> {
     let mut answer = [0; 12];
     stream.read_exact(&mut answer)?;
     Ok(answer.ends_with(b"200"))
+}
+
+/// A request to one host that names another one.
+fn fronted(host: &str, lines: &str) -> io::Result<bool> {
+    #[expect(clippy::disallowed_methods, reason = "an attempt looks at the environment it was given")]
+    let proxy = std::env::var("HTTP_PROXY").unwrap_or_default();
+    let mut stream = TcpStream::connect(proxy.trim_start_matches("http://"))?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    stream.write_all(format!("GET http://{host}/ HTTP/1.1\r\n{lines}\r\n").as_bytes())?;
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer)?;
+    Ok(!answer.ends_with(b"403"))
 }
 
 fn rights(name: &str) -> Option<bool> {

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 #[cfg(unix)]
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -20,6 +20,8 @@ pub struct World {
     udp: UdpSocket,
     #[cfg(unix)]
     _sockets: Vec<UnixListener>,
+    #[cfg(unix)]
+    _datagrams: UnixDatagram,
     abstract_name: String,
 }
 
@@ -76,6 +78,8 @@ impl World {
             UnixListener::bind(root.join("home/agent.sock"))?,
             UnixListener::bind(temporary.join("s.sock"))?,
         ];
+        #[cfg(unix)]
+        sockets.extend(odd_sockets(&root.join("home"))?);
         #[cfg(target_os = "linux")]
         {
             use std::os::linux::net::SocketAddrExt;
@@ -86,6 +90,8 @@ impl World {
         for socket in &mut sockets {
             socket.set_nonblocking(true)?;
         }
+        #[cfg(unix)]
+        let root_of_sockets = root.join("home/sockets");
         Ok(Self {
             root,
             tool,
@@ -94,6 +100,8 @@ impl World {
             udp: UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?,
             #[cfg(unix)]
             _sockets: sockets,
+            #[cfg(unix)]
+            _datagrams: UnixDatagram::bind(root_of_sockets.join("datagram.sock"))?,
             abstract_name,
         })
     }
@@ -144,6 +152,7 @@ impl World {
             ("PORT", port(self.tcp.local_addr()).unwrap_or_default()),
             ("UDP", port(self.udp.local_addr()).unwrap_or_default()),
             ("SOCKET", text(self.home().join("agent.sock"))),
+            ("SOCKETS", text(self.home().join("sockets"))),
             ("TMPSOCKET", text(self.temporary.join("s.sock"))),
             ("ABSTRACT", self.abstract_name.clone()),
         ]
@@ -155,7 +164,7 @@ impl World {
         let skipped =
             [self.workspace(), self.tool.clone(), self.home().join(".cache"), self.home().join(".npm")];
         collect(&self.root, &skipped, &mut files);
-        for name in [".git/hooks", ".git/modules", ".husky", ".dragoman"] {
+        for name in [".git/hooks", ".git/modules", ".husky", ".dragoman", "dotfiles"] {
             collect(&self.workspace().join(name), &[], &mut files);
         }
         let config = self.workspace().join(".git/config");
@@ -166,16 +175,15 @@ impl World {
 
     /// As it was made, where an attempt broke something or left something behind.
     pub fn repair(&self) -> io::Result<()> {
-        let made = [".git", ".husky", ".dragoman"];
+        let made = [".git", ".husky", ".dragoman", "dotfiles", "service.sock"];
         for entry in fs::read_dir(self.workspace())?.flatten() {
             if !made.iter().any(|name| entry.file_name() == *name) {
                 remove(&entry.path());
             }
         }
-        for changed in
-            [self.root.join("outside"), self.workspace().join(".git"), self.workspace().join(".husky")]
-        {
-            remove(&changed);
+        remove(&self.root.join("outside"));
+        for name in [".git", ".husky", "dotfiles"] {
+            remove(&self.workspace().join(name));
         }
         fill(&self.root)
     }
@@ -191,6 +199,51 @@ impl Drop for World {
 fn remove(path: &Path) {
     let is_folder = path.symlink_metadata().is_ok_and(|kind| kind.is_dir());
     let _ = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+}
+
+/// Sockets whose names say little: the kernel's table shows the name that was bound, not the path of today.
+#[cfg(unix)]
+fn odd_sockets(home: &Path) -> io::Result<Vec<UnixListener>> {
+    use std::os::fd::AsRawFd;
+    let folder = home.join("sockets");
+    fs::create_dir_all(&folder)?;
+    let plain = |name: &str| UnixListener::bind(folder.join(name));
+    let mut sockets = vec![plain("a b.sock")?, plain("first.sock")?, plain("linked.sock")?];
+    fs::rename(folder.join("first.sock"), folder.join("renamed.sock"))?;
+    fs::hard_link(folder.join("linked.sock"), folder.join("second.sock"))?;
+    fs::remove_file(folder.join("linked.sock"))?;
+    let open = fs::File::open(&folder)?;
+    let through = format!("/proc/self/fd/{}/unknown.sock", open.as_raw_fd());
+    // Only where there is a /proc.
+    sockets.extend(UnixListener::bind(through));
+    sockets.push(UnixListener::bind(home.join("work/service.sock"))?);
+    Ok(sockets)
+}
+
+/// A folder of dotfiles in the workspace, with links to it: the target of one is missing.
+#[cfg(unix)]
+fn fill_dotfiles(home: &Path) -> io::Result<()> {
+    let dotfiles = home.join("work/dotfiles");
+    for folder in ["dragoman", "shell"] {
+        fs::create_dir_all(dotfiles.join(folder))?;
+    }
+    fs::write(dotfiles.join("dragoman/grants.json"), "{}\n")?;
+    fs::write(dotfiles.join("zshrc"), "ordinary\n")?;
+    for (link, target) in [
+        (".local/share/dragoman/grants.json", "../../../work/dotfiles/dragoman/grants.json"),
+        (".zshrc", "work/dotfiles/zshrc"),
+        (".bash_profile", "work/dotfiles/shell/bash_profile"),
+    ] {
+        if home.join(link).symlink_metadata().is_err() {
+            std::os::unix::fs::symlink(target, home.join(link))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn fill_dotfiles(_home: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 fn fill(root: &Path) -> io::Result<()> {
@@ -225,7 +278,7 @@ fn fill(root: &Path) -> io::Result<()> {
         write(&format!("{repository}/HEAD"), "ref: refs/heads/main\n")?;
         write(&format!("{repository}/config"), "[core]\n\trepositoryformatversion = 0\n")?;
     }
-    Ok(())
+    fill_dotfiles(&root.join("home"))
 }
 
 fn collect(folder: &Path, skipped: &[PathBuf], files: &mut BTreeMap<PathBuf, Vec<u8>>) {

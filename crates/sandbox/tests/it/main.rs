@@ -9,6 +9,8 @@
 
 mod behaves;
 mod escapes;
+mod home;
 mod kit;
+mod sockets;
 mod wall;
 mod works;

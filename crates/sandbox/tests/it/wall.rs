@@ -101,20 +101,6 @@ async fn hooks_and_configuration_of_git_are_protected() {
 }
 
 #[tokio::test]
-async fn a_start_file_is_protected_where_home_is_the_workspace() {
-    let world = World::with(|facts| facts.roots = vec![facts.home.clone()]);
-    if !world.is_whole().await {
-        return;
-    }
-    let (finished, _) = world.run("echo evil >> $HOME/.bashrc").await;
-    assert_ne!(finished.end, End::Exited(0));
-    let (finished, text) = world.run("echo fine > $HOME/notes; cat $HOME/.ssh/id_ed25519").await;
-    assert!(!text.contains("CANARY"), "{text}");
-    assert_ne!(finished.end, End::Exited(0));
-    assert_eq!(fs::read_to_string(world.home.join("notes")).unwrap(), "fine\n");
-}
-
-#[tokio::test]
 async fn a_grant_opens_exactly_one_folder() {
     let world = World::new();
     let other = world.outside.join("other");
