@@ -416,10 +416,10 @@ pub(crate) fn run() -> ExitCode {
     if commands::update::wants_version() {
         return commands::update::print_version();
     }
-    plain_start().map_or_else(Cli::try_parse, Ok).map_or_else(|error| refuse(&error), perform)
+    plain_start().map_or_else(Cli::try_parse, Ok).map_or_else(|error| refuse(&error), crate::managed::obey)
 }
 
-fn perform(cli: Cli) -> ExitCode {
+pub(crate) fn perform(cli: Cli) -> ExitCode {
     let level = cli.log_level;
     match cli.command.unwrap_or_else(default_task) {
         Task::Chat(arguments) => commands::chat::run(arguments, level),

@@ -296,6 +296,10 @@ async fn servers(context: &DoctorContext<'_>, report: &mut Report) {
 }
 
 fn settings(context: &DoctorContext<'_>, report: &mut Report) {
+    if let Some(managed) = &context.resolved.managed {
+        let text = format!("{}: rules of this machine's administrator hold.", managed.file.display());
+        report.add("managed settings", CheckState::Good, text, None);
+    }
     let file = context.environment.config_dir().join("config.json");
     let notices = settings_review::notices(context.resolved, &settings_review::built_in_tools());
     let is_broken = notices.iter().any(|notice| notice.level == domain::Level::Error);

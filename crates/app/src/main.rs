@@ -21,6 +21,7 @@ mod keyring;
 mod language_servers;
 mod lifetime;
 mod logging;
+mod managed;
 mod mcp_entries;
 mod models;
 mod network;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::Environment;
+use config::{Environment, ManagedRules};
 use domain::Failure;
 use domain::model::{Model, ModelInfo, Models};
 use llm::catalog::Catalog;
@@ -61,6 +61,10 @@ impl AllModels {
         let _ = tokio::time::timeout(DISCOVERY_TIMEOUT, self.discover()).await;
     }
 
+    fn permits(&self, id: &str) -> bool {
+        self.configured.managed.permits_model(id)
+    }
+
     /// The default model is an embedded one.
     pub(crate) fn uses_embedded_model(&self) -> bool {
         self.default_model().is_some_and(|model| model == SMALL_MODEL)
@@ -73,21 +77,38 @@ impl Models for AllModels {
             Some(id) => self.local.find(id),
             None => self.configured.registry.find(name),
         };
-        model.map(crate::telemetry::observe_model)
+        let model = match model {
+            Ok(model) => model,
+            // What is missing because it is forbidden should not be looked for.
+            Err(_) if !self.permits(name) => return Err(ManagedRules::refusal(&format!("The model {name}"))),
+            Err(failure) => return Err(failure),
+        };
+        // A name without a provider is checked as the model that it led to.
+        if !self.permits(&model.info().id) {
+            return Err(ManagedRules::refusal(&format!("The model {name}")));
+        }
+        Ok(crate::telemetry::observe_model(model))
     }
 
     fn list(&self) -> Vec<ModelInfo> {
         let mut list = self.configured.registry.list();
         list.extend(self.local.list());
+        list.retain(|model| self.permits(&model.id));
         list
     }
 
     fn default_model(&self) -> Option<String> {
-        self.configured.registry.default_model().or_else(|| self.local.default_model())
+        let usual = self.configured.registry.default_model().or_else(|| self.local.default_model());
+        match usual {
+            Some(model) if self.find(&model).is_err() && !self.permits(&model) => {
+                self.list().first().map(|model| model.id.clone())
+            }
+            usual => usual,
+        }
     }
 
     fn small_model(&self, main: &str) -> Option<String> {
-        self.configured.registry.small_model(main)
+        self.configured.registry.small_model(main).filter(|model| self.permits(model))
     }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use config::{
-    AccessToken, CredentialFile, Credentials, Environment, ModelSettings, ProviderSettings, Redactor,
-    Resolved, SecretSource, StoredCredential,
+    AccessToken, CredentialFile, Credentials, Environment, ManagedRules, ModelSettings, ProviderSettings,
+    Redactor, Resolved, SecretSource, StoredCredential,
 };
 use domain::Failure;
 use domain::model::{ModelInfo, Price};
@@ -41,6 +41,8 @@ pub(crate) struct Configured {
     pub registry: Registry,
     /// Providers that cannot be used, each with the reason.
     pub problems: Vec<Failure>,
+    /// What the machine's administrator takes away.
+    pub managed: ManagedRules,
 }
 
 /// All models of a configuration. Unusable providers become problems.
@@ -63,8 +65,7 @@ pub(crate) fn configured(resolved: &Resolved, deps: &ProviderDeps) -> Configured
         }
     }
     // Vendors without a key are known too, so that a prompt says which key to set.
-    let unnamed = VENDORS.iter().filter(|vendor| !settings.providers.contains_key(vendor.name));
-    for vendor in unnamed.filter(|vendor| vendor.auth != Auth::Optional && !vendor.url.is_empty()) {
+    for vendor in unnamed_vendors(settings) {
         let nothing = ProviderSettings::default();
         providers.extend(provider_config(vendor.name, &nothing, &context));
     }
@@ -92,7 +93,16 @@ pub(crate) fn configured(resolved: &Resolved, deps: &ProviderDeps) -> Configured
         problems.push(failure);
         Registry::default()
     });
-    Configured { registry, problems }
+    Configured { registry, problems, managed: settings.managed.clone() }
+}
+
+/// Vendors with a key of the user's own, which the settings do not name.
+fn unnamed_vendors(settings: &config::Settings) -> impl Iterator<Item = &'static Vendor> {
+    VENDORS
+        .iter()
+        .filter(|vendor| !settings.providers.contains_key(vendor.name))
+        .filter(|vendor| settings.managed.permits_provider(vendor.name))
+        .filter(|vendor| vendor.auth != Auth::Optional && !vendor.url.is_empty())
 }
 
 /// What a provider is made from, beside its own settings.
@@ -118,8 +128,16 @@ fn provider_config(
         None => None,
     };
     let headers = provider.extra_headers.iter().map(header);
-    let models = provider.models.iter().map(|(name, model)| model_config(name, model, provider)).collect();
+    let managed = &context.resolved.settings.managed;
+    let is_permitted = |(own, model): &(&String, &ModelSettings)| {
+        let sent = model.model_name.as_ref().unwrap_or(own);
+        !managed.restricts_models() || managed.permits_model(&format!("{name}/{sent}"))
+    };
+    let models = provider.models.iter().filter(is_permitted);
+    let models =
+        models.map(|(name, model)| permitted_body(model_config(name, model, provider), managed)).collect();
     let url = provider.url.as_ref().and_then(|url| url.known());
+    check_address(name, url, managed)?;
     Ok(ProviderConfig {
         name: name.to_owned(),
         api,
@@ -133,6 +151,35 @@ fn provider_config(
         fetch_models: provider.fetch_models,
         concurrency: provider.concurrency.and_then(|most| usize::try_from(most).ok()),
     })
+}
+
+/// A name says where prompts go only while the address is the one that it stands for.
+fn check_address(name: &str, url: Option<&str>, managed: &ManagedRules) -> Result<(), Failure> {
+    let is_vendors = |url: &str| {
+        llm::vendors::vendor(name)
+            .is_some_and(|vendor| !vendor.url.is_empty() && origin(url) == origin(vendor.url))
+    };
+    match url {
+        Some(url) if !is_vendors(url) && !managed.permits_address_of_provider(url) => {
+            Err(ManagedRules::refusal(&format!("The address of the provider {name}"))
+                .hint("Managed settings that list providers must list other addresses than their own in `allowedHosts`."))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The scheme and the host.
+fn origin(url: &str) -> String {
+    url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/").to_ascii_lowercase()
+}
+
+/// The name of a model was checked, so a body has no other one.
+fn permitted_body(mut model: ModelConfig, managed: &ManagedRules) -> ModelConfig {
+    if managed.restricts_models() {
+        model.body.remove("model");
+        model.variants.iter_mut().for_each(|(_, body)| drop(body.remove("model")));
+    }
+    model
 }
 
 /// Bedrock is in the user's region.

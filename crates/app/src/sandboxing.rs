@@ -9,7 +9,7 @@ use base64::Engine as _;
 use config::{Environment, Resolved};
 use domain::event::{Level, Notice};
 use process::sandbox::{
-    Facts, Grant, HELPER_ARGUMENT, ProjectGrants, Sandbox, launch, places, proxy, support,
+    Facts, Grant, HELPER_ARGUMENT, HostFilter, ProjectGrants, Sandbox, launch, places, proxy, support,
 };
 
 /// A variable that leaves namespaces out, for systems where they fail late and for trying the smaller wall.
@@ -106,9 +106,15 @@ pub(crate) fn facts(environment: &Environment, roots: &[PathBuf]) -> Facts {
         writable: Vec::new(),
         hosts: Vec::new(),
         upstream: upstream(environment),
-        permitted: None,
+        permitted: permitted_hosts(environment),
         without_namespaces: environment.var(NO_NAMESPACES).is_some_and(|value| !value.is_empty()),
     }
+}
+
+/// Hosts of the machine's administrator.
+fn permitted_hosts(environment: &Environment) -> Option<HostFilter> {
+    let list = environment.managed()?.rules.hosts()?.clone();
+    Some(HostFilter::new(move |host, port| list.permits(host, Some(port))))
 }
 
 /// The user's own proxy, which ours must use as well.

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use config::{
-    Environment, Inputs, LazyText, McpGrant, McpLoginFile, McpLoginPlace, McpOauth, McpServer, McpTransport,
-    Resolved, SecretSource,
+    Environment, Inputs, LazyText, ManagedRules, McpGrant, McpLoginFile, McpLoginPlace, McpOauth, McpServer,
+    McpTransport, Resolved, SecretSource,
 };
 use domain::command::{ServerSpec, ServerTransport};
 use domain::event::{CatalogKind, Notice};
@@ -237,8 +237,18 @@ pub(crate) fn session_servers(
     run: ServerRun,
 ) -> Arc<dyn ToolSource> {
     let sandbox = sandbox.map(|sandbox| sandbox.sandbox);
+    let rules = environment.managed().map(|managed| managed.rules.clone()).unwrap_or_default();
+    let permitted =
+        servers.iter().filter(|server| match check_permitted(&rules, &server.name, &server.transport) {
+            Ok(()) => true,
+            Err(failure) => {
+                tracing::warn!(%failure, "a server of an editor is left out");
+                false
+            }
+        });
+    let permitted: Vec<ServerSpec> = permitted.cloned().collect();
     mcp::session_servers(
-        servers,
+        &permitted,
         Options {
             sandbox,
             forms: run.forms,
@@ -367,13 +377,29 @@ fn server_config(
             ServerDisplay { command: String::new(), args: Vec::new(), url: Some(url.written().to_owned()) }
         }
     };
+    let (managed, own_name) = (resolved.settings.managed.clone(), name.to_owned());
     let lookup: mcp::Lookup = Arc::new(move || {
-        let transport = transport.clone();
-        Box::pin(async move { resolve_transport(&transport).await })
+        let (transport, managed, name) = (transport.clone(), managed.clone(), own_name.clone());
+        Box::pin(async move {
+            let transport = resolve_transport(&transport).await?;
+            check_permitted(&managed, &name, &transport).map(|()| transport)
+        })
     });
     let oauth = oauth_lookup(&server.transport, resolved.settings.mcp_client_metadata_url.clone());
     let (name, disabled, sampling) = (name.to_owned(), server.disabled, server.sampling);
     ServerConfig { name, disabled, display: shown, lookup, oauth, grants, sampling }
+}
+
+/// The administrator decides about a server with its address or program, as they are in the end.
+fn check_permitted(managed: &ManagedRules, name: &str, transport: &ServerTransport) -> Result<(), Failure> {
+    let is_permitted = match transport {
+        ServerTransport::Stdio { command, args, .. } => {
+            let words: Vec<&str> = std::iter::once(command).chain(args).map(String::as_str).collect();
+            managed.permits_server(name, None, &words)
+        }
+        ServerTransport::Http { url, .. } => managed.permits_server(name, Some(url), &[]),
+    };
+    if is_permitted { Ok(()) } else { Err(ManagedRules::refusal(&format!("The MCP server {name}"))) }
 }
 
 /// Looks up the settings of a login when the server starts.

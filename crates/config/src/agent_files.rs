@@ -45,6 +45,7 @@ fn layer(origin: Origin) -> Option<Layer> {
         | Origin::InitializationOptions
         | Origin::GlobalFile(_)
         | Origin::ExtraFile(_)
+        | Origin::ManagedFile(_)
         | Origin::CommandLine => jsonc::read(&path).ok()??,
     };
     let (values, body) = front_matter::split(&text);

@@ -4,12 +4,17 @@
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::managed::Managed;
 
 /// A snapshot of the environment. An empty variable counts as unset, except inside `${env:…}`.
 #[derive(Clone)]
 pub struct Environment {
     variables: HashMap<OsString, OsString>,
     home: PathBuf,
+    /// Rules of the administrator.
+    managed: Option<Arc<Managed>>,
 }
 
 impl Environment {
@@ -24,6 +29,8 @@ impl Environment {
             variables: std::env::vars_os().collect(),
             // Without a home nothing is found there, and what must be written says so by its path.
             home: home.unwrap_or_else(|| PathBuf::from("/nonexistent")),
+            // The start of the program says why they cannot be read, and ends.
+            managed: Managed::of_this_machine().unwrap_or_else(|_| Some(Managed::closed())).map(Arc::new),
         }
     }
 
@@ -33,7 +40,17 @@ impl Environment {
         variables: impl IntoIterator<Item = (impl Into<OsString>, impl Into<OsString>)>,
     ) -> Self {
         let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        Self { variables, home: home.into() }
+        Self { variables, home: home.into(), managed: None }
+    }
+
+    /// The same with rules of an administrator.
+    pub fn with_managed(self, managed: Managed) -> Self {
+        Self { managed: Some(Arc::new(managed)), ..self }
+    }
+
+    /// The rules of the machine's administrator.
+    pub fn managed(&self) -> Option<&Managed> {
+        self.managed.as_deref()
     }
 
     pub fn home(&self) -> &Path {

@@ -59,6 +59,7 @@ impl Layer {
             | Origin::InitializationOptions
             | Origin::GlobalFile(_)
             | Origin::ExtraFile(_)
+            | Origin::ManagedFile(_)
             | Origin::CommandLine => jsonc::read(&path),
         };
         match read {

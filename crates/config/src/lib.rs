@@ -4,7 +4,7 @@
 //!
 //! From the lowest layer to the highest: defaults, keys in environment variables, `initializationOptions`,
 //! `ECA_CONFIG`, `DRAGOMAN_CONFIG`, the global files, the project files, plugins, extra files, the command line; in each place
-//! ECA's file lies below Dragoman's.
+//! ECA's file lies below Dragoman's. Managed settings of the machine are read first and only take away (`managed`).
 //!
 //! Invariants:
 //! - A file that cannot be read as a whole is not used at all, and every tool call asks until it is corrected.
@@ -34,6 +34,8 @@ mod language_servers;
 mod layer;
 mod lazy_text;
 mod legacy_keys;
+mod managed;
+mod managed_layer;
 mod mcp;
 mod mcp_edit;
 mod mcp_logins;
@@ -75,6 +77,7 @@ pub use hooks::{BlockingHook, Hook, HookAction, HookCommand, HookEvent, HookMatc
 pub use ignored_keys::IgnoredKey;
 pub use language_servers::LanguageServer;
 pub use lazy_text::{LazyText, SecretSource};
+pub use managed::{Managed, ManagedRules};
 pub use mcp::{McpGrant, McpOauth, McpServer, McpTransport};
 pub use mcp_edit::McpFile;
 pub use mcp_logins::McpLoginFile;

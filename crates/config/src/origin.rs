@@ -17,12 +17,17 @@ pub enum Origin {
     /// A file that `extraConfigs` of the user's own settings names.
     ExtraFile(PathBuf),
     CommandLine,
+    /// The file of the machine's administrator.
+    ManagedFile(PathBuf),
 }
 
 impl Origin {
     pub fn file(&self) -> Option<&Path> {
         match self {
-            Self::GlobalFile(path) | Self::ExtraFile(path) | Self::ProjectFile { path, .. } => Some(path),
+            Self::GlobalFile(path)
+            | Self::ExtraFile(path)
+            | Self::ManagedFile(path)
+            | Self::ProjectFile { path, .. } => Some(path),
             Self::Default | Self::Variable(_) | Self::InitializationOptions | Self::CommandLine => None,
         }
     }
@@ -34,7 +39,10 @@ impl fmt::Display for Origin {
             Self::Default => f.write_str("default"),
             Self::Variable(name) => write!(f, "${name}"),
             Self::InitializationOptions => f.write_str("initializationOptions"),
-            Self::GlobalFile(path) | Self::ExtraFile(path) | Self::ProjectFile { path, .. } => {
+            Self::GlobalFile(path)
+            | Self::ExtraFile(path)
+            | Self::ManagedFile(path)
+            | Self::ProjectFile { path, .. } => {
                 write!(f, "{}", path.display())
             }
             Self::CommandLine => f.write_str("command line"),

@@ -16,6 +16,7 @@ use crate::agent_files;
 use crate::environment::Environment;
 use crate::jsonc;
 use crate::layer::{Authority, Layer, notice};
+use crate::managed::ManagedRules;
 use crate::origin::Origin;
 use crate::private_file;
 
@@ -173,8 +174,29 @@ pub(crate) fn gather(
             notices.push(notice(Level::Warning, problem));
         }
     }
+    keep_permitted(environment, &sources, &mut installed, notices);
     let own = installed.iter().flat_map(plugin_layers).collect();
     (Plugins { sources, installed, wanted }, own)
+}
+
+/// The administrator decides about plugins that others need as well.
+fn keep_permitted(
+    environment: &Environment,
+    sources: &[PluginSource],
+    installed: &mut Vec<Plugin>,
+    notices: &mut Vec<Notice>,
+) {
+    let Some(managed) = environment.managed() else { return };
+    installed.retain(|plugin| {
+        let source = sources.iter().find(|source| source.name == plugin.source);
+        let location = source.map_or("", |source| source.location.as_str());
+        let is_permitted = managed.rules.permits_plugin(&plugin.name, &plugin.source, location);
+        if !is_permitted {
+            let failure = ManagedRules::refusal(&format!("The plugin {}", plugin.name));
+            notices.push(notice(Level::Warning, failure.to_string()));
+        }
+        is_permitted
+    });
 }
 
 type NamedLocations = BTreeMap<String, String>;

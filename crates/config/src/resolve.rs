@@ -15,6 +15,8 @@ use crate::environment::Environment;
 use crate::ignored_keys::{self, IgnoredKey};
 use crate::layer::{Authority, Layer, Object, notice};
 use crate::legacy_keys::modernize;
+use crate::managed::Managed;
+use crate::managed_layer;
 use crate::origin::Origin;
 use crate::plugins::{self, Plugins};
 use crate::secret::Redactor;
@@ -52,6 +54,8 @@ pub struct Resolved {
     pub plugins: Plugins,
     /// Keys that are set and have no effect.
     pub ignored_keys: Vec<IgnoredKey>,
+    /// Rules of the machine's administrator.
+    pub managed: Option<Managed>,
     pub(crate) tree: Node,
     pub(crate) layers: Vec<Layer>,
 }
@@ -274,11 +278,15 @@ impl<'a> Resolver<'a> {
             }
         }
         variables::fill_from_environment(self.environment, &mut self.tree, &mut self.layers);
+        if let Some(managed) = self.environment.managed() {
+            managed_layer::apply(managed, &mut self.tree, &mut self.layers);
+        }
     }
 
     /// Reports the keys of each layer that have no effect.
     fn report_keys(&mut self) {
         let read = self.layers.iter().filter(|layer| layer.authority == Authority::Full);
+        let read = read.filter(|layer| !matches!(layer.origin, Origin::ManagedFile(_)));
         // The schema is made only where there is something to compare with it.
         for layer in read.filter(|layer| layer.origin != Origin::Default && !layer.values.is_empty()) {
             let (keys, mut notices) = ignored_keys::find(layer);
@@ -305,6 +313,9 @@ impl<'a> Resolver<'a> {
         let netrc_file = Cursor::new(&scope, &self.tree, Some(defaults::tree())).get("netrcFile").path();
         scope.netrc_file = netrc_file;
         let mut settings = Settings::read(&Cursor::new(&scope, &self.tree, Some(defaults::tree())), approval);
+        if let Some(managed) = self.environment.managed() {
+            managed_layer::restrict(managed, &mut settings, &mut self.notices);
+        }
         if let Some(why) = &self.closed {
             settings.behaviors.values_mut().for_each(|behavior| behavior.approval.close(why));
         }
@@ -328,6 +339,7 @@ impl<'a> Resolver<'a> {
             ignored_keys,
             tree,
             layers,
+            managed: self.environment.managed().cloned(),
         }
     }
 

@@ -16,6 +16,7 @@ use crate::custom_tools::{self, CustomTool};
 use crate::hooks::{self, Hook};
 use crate::language_servers::{self, LanguageServer};
 use crate::legacy_keys::canonical_behavior;
+use crate::managed::ManagedRules;
 use crate::mcp::McpServer;
 use crate::network::NetworkSettings;
 use crate::origin::Origin;
@@ -82,6 +83,8 @@ pub struct Settings {
     pub log_level: LogLevel,
     /// `None`: nothing is exported.
     pub telemetry: Option<TelemetrySettings>,
+    /// What the machine's administrator takes away.
+    pub managed: ManagedRules,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -219,6 +222,7 @@ impl Settings {
             concurrency: root.get("concurrency").number(1..=1000).unwrap_or_default(),
             log_level: LogLevel::read(&root.get("logLevel")),
             telemetry: TelemetrySettings::read(&root.get("otlp")),
+            managed: root.scope().environment.managed().map(|it| it.rules.clone()).unwrap_or_default(),
         }
     }
 

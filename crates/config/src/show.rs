@@ -11,6 +11,7 @@ use crate::address;
 use crate::approval::{Approval, ApprovalRules, Rule};
 use crate::layer::{Authority, Layer};
 use crate::lazy_text::closing;
+use crate::managed::Managed;
 use crate::origin::Origin;
 use crate::resolve::Resolved;
 use crate::secret::MASK;
@@ -52,6 +53,12 @@ impl Resolved {
                 }
             }
         }
+        if let Some(managed) = &self.managed {
+            for (key, value) in managed_rules(managed).as_object().into_iter().flatten() {
+                let line = format!("managed.{key} = {value}    ({})", managed.file.display());
+                let _ = writeln!(text, "{}", visible_line(&line));
+            }
+        }
         for notice in &self.notices {
             let _ = writeln!(text, "# {}", visible_line(&notice.text));
         }
@@ -71,7 +78,7 @@ impl Resolved {
         }
     }
 
-    /// `{settings, origins, approval, ignored, notices}`.
+    /// `{settings, origins, approval, ignored, notices, managed}`.
     pub fn show_json(&self) -> Value {
         let origins = self.leaves().into_iter();
         let origins: Map<String, Value> =
@@ -88,6 +95,7 @@ impl Resolved {
             "approval": approval,
             "ignored": ignored,
             "notices": notices,
+            "managed": self.managed.as_ref().map(|managed| json!({"file": managed.file, "rules": managed_rules(managed)})),
         });
         redact(&self.redactor, shown)
     }
@@ -144,6 +152,20 @@ impl Resolved {
             }
         }
     }
+}
+
+/// Headers of `telemetry` are secrets as those of `otlp` are.
+fn managed_rules(managed: &Managed) -> Value {
+    let shown = managed.written.iter().map(|(key, value)| {
+        let shown = match value {
+            Value::Object(members) if key == "telemetry" => {
+                members.iter().map(|(name, value)| (name.clone(), mask(&["otlp", name], value))).collect()
+            }
+            value => mask(&[key], value),
+        };
+        (key.clone(), shown)
+    });
+    shown.collect::<Map<_, _>>().into()
 }
 
 struct Leaf<'a> {

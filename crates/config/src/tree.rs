@@ -62,6 +62,10 @@ impl Node {
         }
     }
 
+    pub(crate) fn remove(&mut self, key: &str) {
+        self.make_branch().shift_remove(key);
+    }
+
     pub(crate) fn get(&self, key: &str) -> Option<&Node> {
         self.entries()?.get(key)
     }

@@ -11,6 +11,7 @@ pub mod failure;
 pub mod files;
 pub mod frontend_link;
 pub mod host;
+pub mod hosts;
 pub mod ids;
 pub mod item;
 pub mod job;

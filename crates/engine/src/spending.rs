@@ -328,6 +328,8 @@ async fn check_own_caps(session: &Session, limits: &TurnLimits, before: f64) -> 
     };
     let mut caps =
         vec![(run, chat - before, "This turn", run_setting), (budget.chat, chat, "This chat", "budget.chat")];
+    let managed = session.workspace.settings.managed.run_budget();
+    caps.push((managed, chat - before, "This turn", "`budgets.run` in the managed settings of this machine"));
     if budget.day.is_some() {
         match spent_today(session).await {
             Ok(day) => caps.push((budget.day, day, "Today's work on this machine", "budget.day")),

@@ -59,6 +59,7 @@ impl Network {
 
     /// The client for a url.
     pub async fn client(&self, url: &str) -> Result<Client, Failure> {
+        domain::hosts::check_address(url)?;
         if is_local(url) {
             return match self.local.get() {
                 Some(client) => Ok(client.clone()),

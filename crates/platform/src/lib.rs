@@ -22,10 +22,10 @@ use windows as system;
 
 pub use system::credentials;
 pub use system::files::{
-    OpenOptionsExt, clone_file, create_folder, create_new_private_folder, create_private_folder, identity,
-    identity_of, is_executable, is_own, is_writable, mode_of, name_bytes, name_from_bytes, open_unfollowed,
-    permissions_for_all, replace_file, restrict, retry_while_busy, set_file_mode, set_mode, stamp_of,
-    standard_streams, symlink, sync_file_system, sync_folder, try_lock,
+    OpenOptionsExt, check_owned_by_administrator, clone_file, create_folder, create_new_private_folder,
+    create_private_folder, identity, identity_of, is_executable, is_own, is_writable, mode_of, name_bytes,
+    name_from_bytes, open_unfollowed, permissions_for_all, replace_file, restrict, retry_while_busy,
+    set_file_mode, set_mode, stamp_of, standard_streams, symlink, sync_file_system, sync_folder, try_lock,
 };
 pub use system::folder::{Folder, open_file};
 pub use system::local_socket;

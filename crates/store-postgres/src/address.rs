@@ -42,6 +42,7 @@ impl Address {
             return Err(invalid("it names no host"));
         }
         let is_local = is_local(&config);
+        check_permitted(&config)?;
         let mode = match (mode.as_deref(), is_local) {
             (None | Some("disable" | "allow" | "prefer"), true) => SslMode::Disable,
             (None | Some("require" | "verify-ca" | "verify-full"), _) => SslMode::Require,
@@ -60,6 +61,23 @@ impl Address {
     pub(crate) fn uses_tls(&self) -> bool {
         self.config.get_ssl_mode() == SslMode::Require
     }
+}
+
+/// Every server that the address could lead to.
+fn check_permitted(config: &Config) -> Result<(), Failure> {
+    // A socket of this machine is a path.
+    let names = config.get_hosts().iter().map(host_name).filter(|name| !name.starts_with('/'));
+    let figures = config.get_hostaddrs().iter().map(|address| match address {
+        std::net::IpAddr::V4(address) => address.to_string(),
+        std::net::IpAddr::V6(address) => format!("[{address}]"),
+    });
+    let ports = if config.get_ports().is_empty() { &[5432][..] } else { config.get_ports() };
+    for host in names.chain(figures) {
+        for port in ports {
+            domain::hosts::check_address(&format!("postgres://{host}:{port}/"))?;
+        }
+    }
+    Ok(())
 }
 
 /// The hosts and the name of the database.
@@ -124,12 +142,16 @@ fn is_local(config: &Config) -> bool {
     named && config.get_hostaddrs().iter().all(IpAddr::is_loopback)
 }
 
-fn shown(config: &Config) -> String {
-    let hosts = config.get_hosts().iter().map(|host| match host {
+fn host_name(host: &Host) -> String {
+    match host {
         Host::Tcp(name) => name.clone(),
         #[cfg(unix)]
         Host::Unix(path) => path.display().to_string(),
-    });
+    }
+}
+
+fn shown(config: &Config) -> String {
+    let hosts = config.get_hosts().iter().map(host_name);
     let hosts: Vec<String> = match config.get_hosts().is_empty() {
         true => config.get_hostaddrs().iter().map(ToString::to_string).collect(),
         false => hosts.collect(),

@@ -221,6 +221,8 @@ impl Network {
 }
 
 fn check_host(url: &Url, may_be_private: bool) -> Result<(), NetworkFault> {
+    domain::hosts::check_address(url.as_str())
+        .map_err(|failure| NetworkFault::refused(failure.to_string()))?;
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     match host.parse::<IpAddr>() {
         Ok(address) if !may_be_private && !is_public(address) => {

@@ -88,6 +88,7 @@ fn target(
 ) -> Result<Target, Failure> {
     let url = arguments.connect.as_deref().unwrap_or_default();
     let address = Address::parse(url, protocol.endpoint)?;
+    domain::hosts::check_address(&format!("https://{}", address.authority))?;
     let tls = if address.is_secure {
         let fingerprint = arguments.fingerprint.as_deref().map(remote::read_fingerprint).transpose()?;
         Some(remote::client_config(fingerprint, authorities(environment)?.as_deref())?)

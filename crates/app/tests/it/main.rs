@@ -60,6 +60,7 @@ mod lifetime;
 mod lines;
 mod logs;
 mod losslessness;
+mod managed;
 mod mcp_commands;
 mod mcp_server;
 mod one_history;

@@ -8,6 +8,7 @@ mod environment;
 mod interpolation;
 mod keys;
 mod layers;
+mod managed;
 mod masks;
 mod pure;
 mod trust;

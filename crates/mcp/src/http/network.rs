@@ -11,6 +11,7 @@ use reqwest::Client;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub(crate) async fn client(url: &str) -> Result<Client, String> {
+    domain::hosts::check_address(url).map_err(|failure| failure.to_string())?;
     let made = match reqwest::Url::parse(url) {
         Ok(parsed) if parsed.scheme() == "http" => plain(is_local(&parsed)),
         Ok(parsed) if parsed.scheme() == "https" => {

@@ -50,6 +50,33 @@ pub fn is_own(metadata: &Metadata) -> bool {
     metadata.uid() == rustix::process::geteuid().as_raw()
 }
 
+/// Nobody but root can change the file, or put another one in its place. The error says what is wrong.
+pub fn check_owned_by_administrator(path: &Path) -> Result<(), String> {
+    for place in path.ancestors() {
+        let name = place.display();
+        let kind = place.symlink_metadata().map_err(|error| format!("{name}: {error}"))?;
+        if kind.is_symlink() {
+            return Err(format!("{name} is a link"));
+        }
+        if kind.uid() != 0 && !(kind.uid() == UNMAPPED && maps_some_users()) {
+            return Err(format!("{name} does not belong to root"));
+        }
+        if kind.mode() & 0o022 != 0 {
+            return Err(format!("{name} can be written by others than root"));
+        }
+    }
+    Ok(())
+}
+
+/// How owners that a user namespace does not know are shown, root outside of it among them.
+const UNMAPPED: u32 = 65534;
+
+fn maps_some_users() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let mut lines = map.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
+    lines.next().is_some_and(|first| first != ["0", "0", "4294967295"])
+}
+
 /// Makes the missing folders of a path with this mode, less what the user's mask forbids.
 pub fn create_folder(folder: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(mode).create(folder)

@@ -86,6 +86,7 @@ impl Fetcher {
         if !url.username().is_empty() || url.password().is_some() {
             return Err("An address with a user name or password in it is not fetched.".to_owned());
         }
+        domain::hosts::check_address(url.as_str()).map_err(|failure| failure.to_string())?;
         let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
         match host.parse::<IpAddr>() {
             Ok(address) if !(self.permits)(address) && !is_named(&self.hosts, host) => {

@@ -99,6 +99,7 @@ impl ServiceSearcher {
     async fn ask(&self, words: &str, most: usize) -> Result<Value, String> {
         let client = self.client.get_or_try_init(make_client).await?;
         let url = &self.service.url;
+        domain::hosts::check_address(url).map_err(|failure| failure.to_string())?;
         let mut request = match url.contains("{query}") {
             true => client.get(url.replace("{query}", &encode(words))),
             false => {

@@ -61,6 +61,15 @@ impl Snapshot {
     }
 }
 
+/// An address with a scheme: git also writes `user@host:path`.
+fn address_of(location: &str) -> String {
+    if location.contains("://") {
+        return location.to_owned();
+    }
+    let place = location.split_once(':').map_or(location, |(place, _)| place);
+    format!("ssh://{place}/")
+}
+
 /// The newest version of a source.
 pub(super) async fn fetch(source: &PluginSource) -> Result<Snapshot, Failure> {
     if source.is_local {
@@ -68,6 +77,7 @@ pub(super) async fn fetch(source: &PluginSource) -> Result<Snapshot, Failure> {
         let folder = folder.map_err(|error| Failure::user(format!("{}: {error}.", source.location)))?;
         return Ok(Snapshot { commit: None, place: Place::Local(folder) });
     }
+    domain::hosts::check_address(&address_of(&source.location))?;
     let failed = |why: String| Failure::user(format!("{} cannot be fetched: {why}", source.location));
     let folder =
         tempfile::Builder::new().prefix("dragoman-").tempdir().map_err(|error| failed(error.to_string()))?;

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use config::plugins::{self, Plugin, PluginPin, PluginSource, Plugins};
-use config::{Environment, Inputs, NewValue, SettingsChange, SettingsFile};
+use config::{Environment, Inputs, ManagedRules, NewValue, SettingsChange, SettingsFile};
 use domain::{Failure, visible_line, visible_text};
 use serde_json::{Value, json};
 
@@ -115,7 +115,7 @@ async fn install(
     entry: &str,
     yes: bool,
 ) -> Result<String, Failure> {
-    let (source, snapshot, plugin) = look_up(known, entry).await?;
+    let (source, snapshot, plugin) = look_up(environment, known, entry).await?;
     let name = format!("{}@{}", plugin.name, source.name);
     let is_listed = known.wanted.iter().any(|wanted| *wanted == name || *wanted == plugin.name);
     let text = describe(&plugin, snapshot.as_ref().and_then(|snapshot| snapshot.commit.as_deref()));
@@ -138,7 +138,11 @@ async fn install(
 }
 
 /// The source that offers a plugin, and its snapshot where it is not pinned yet.
-async fn look_up(known: &Plugins, entry: &str) -> Result<(PluginSource, Option<Snapshot>, Plugin), Failure> {
+async fn look_up(
+    environment: &Environment,
+    known: &Plugins,
+    entry: &str,
+) -> Result<(PluginSource, Option<Snapshot>, Plugin), Failure> {
     let wanted = entry.rsplit_once('@').map(|(_, source)| source);
     let fits = |source: &&PluginSource| wanted.is_none_or(|wanted| source.name == wanted);
     let mut sources = known.sources.clone();
@@ -168,6 +172,11 @@ async fn look_up(known: &Plugins, entry: &str) -> Result<(PluginSource, Option<S
         .into_iter()
         .find(|(source, _)| source.name == plugin.source)
         .ok_or_else(|| Failure::user("The source is gone."))?;
+    if let Some(managed) = environment.managed()
+        && !managed.rules.permits_plugin(&plugin.name, &source.name, &source.location)
+    {
+        return Err(ManagedRules::refusal(&format!("The plugin {}", plugin.name)));
+    }
     Ok((source, snapshot, plugin))
 }
 
