@@ -5,7 +5,6 @@
 //! login and is never in an address or a log.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -19,6 +18,7 @@ use axum::routing::{get, post};
 use domain::{Failure, Store};
 use serde::Deserialize;
 use serde_json::json;
+use tokio::sync::OnceCell;
 use web::{ApiError, Input, Peer, set, single};
 
 use crate::accounts::Accounts;
@@ -70,7 +70,7 @@ struct Shared {
     limits: Limits,
     /// Pages that have logged in, by the hash of their cookie.
     sessions: Mutex<HashMap<String, Session>>,
-    chats: tokio::sync::Mutex<HashMap<String, (Caller, Chats)>>,
+    chats: Mutex<HashMap<String, (Caller, Arc<OnceCell<Chats>>)>>,
 }
 
 #[derive(Clone)]
@@ -101,7 +101,7 @@ impl Server {
             assets,
             limits: Limits::default(),
             sessions: Mutex::default(),
-            chats: tokio::sync::Mutex::default(),
+            chats: Mutex::default(),
         }));
         let router = Router::new()
             .route("/", get(page))
@@ -120,18 +120,19 @@ impl Server {
 
     async fn admit(&self, area: Area, request: Request) -> Result<Request, ApiError> {
         let (now, headers) = (Instant::now(), request.headers());
-        let Some(Peer(address)) = request.extensions().get::<Peer>().copied() else {
+        let Some(peer) = request.extensions().get::<Peer>().cloned() else {
             return Err(ApiError::internal("The sender of the request is not known."));
         };
         let host = self.check_host(&request)?;
         check_origin(area, &host, request.method(), headers)?;
-        self.0.limits.request(address, now).map_err(too_many)?;
+        self.0.limits.request(peer.network(), now).map_err(too_many)?;
         web::check_path(request.uri())?;
         let caller = match area {
             Area::Page | Area::Login => None,
-            Area::Account => Some(self.caller(headers, address, now).await?),
+            Area::Account => Some(self.caller(headers, &peer, now).await?),
         };
         if let Some(caller) = &caller {
+            peer.keep();
             self.0.limits.account(&caller.name, now).map_err(too_many)?;
             self.check_role(caller, request.method(), request.uri().path()).await?;
         }
@@ -149,23 +150,25 @@ impl Server {
         if request.uri().authority().is_some() || !self.0.hosts.contains(&host) {
             let status = StatusCode::MISDIRECTED_REQUEST;
             return Err(ApiError::new(status, "forbidden", "The request names another host.")
-                .hint("The administrator names the hosts of this server with --host NAME."));
+                .hint(
+                "The administrator names the hosts of this server with --host NAME, or --host NAME:PORT where a port is forwarded.",
+            ));
         }
         Ok(host)
     }
 
     /// The account of a bearer token, or of a page that has logged in.
-    async fn caller(&self, headers: &HeaderMap, address: IpAddr, now: Instant) -> Result<Caller, ApiError> {
+    async fn caller(&self, headers: &HeaderMap, peer: &Peer, now: Instant) -> Result<Caller, ApiError> {
         if let Some(value) = single(headers, &header::AUTHORIZATION)? {
             let token = value.strip_prefix("Bearer ").map(str::trim).unwrap_or_default();
-            return self.with_token(token, address, now).await;
+            return self.with_token(token, peer, now).await;
         }
         let session = self.session(headers, now)?.ok_or_else(not_logged_in)?;
         let found = self.0.accounts.find(&session.token).await.map_err(refused)?;
         found.ok_or_else(not_logged_in)
     }
 
-    async fn with_token(&self, token: &str, address: IpAddr, now: Instant) -> Result<Caller, ApiError> {
+    async fn with_token(&self, token: &str, peer: &Peer, now: Instant) -> Result<Caller, ApiError> {
         let is_possible = !token.is_empty() && token.len() <= LONGEST_TOKEN;
         let found =
             if is_possible { self.0.accounts.authenticate(token).await.map_err(refused)? } else { None };
@@ -173,10 +176,14 @@ impl Server {
             return Ok(caller);
         }
         // Only what is not slowed down is logged: nobody fills the log.
-        self.0.limits.check_login(address, now).map_err(too_many)?;
-        self.0.limits.failed(address, now);
-        let detail = format!("a token that is none, from {address}");
-        self.log(Act { who: "(nobody)", action: "login refused", chat: None, detail: Some(&detail) }).await?;
+        self.0.limits.check_login(peer.network(), now).map_err(too_many)?;
+        self.0.limits.failed(peer.network(), now);
+        if let Some(unlogged) = self.0.limits.may_log_refusal(now) {
+            let more = if unlogged > 0 { format!(", and {unlogged} more before it") } else { String::new() };
+            let detail = format!("a token that is not valid, from {}{more}", peer.address);
+            self.log(Act { who: "(nobody)", action: "login refused", chat: None, detail: Some(&detail) })
+                .await?;
+        }
         Err(not_logged_in())
     }
 
@@ -223,30 +230,38 @@ impl Server {
         }
     }
 
-    /// The chats of a caller, opened once.
+    /// The chats of a caller, opened once. An engine that is slow for one account makes no other one wait.
     async fn chats_of(&self, caller: &Caller) -> Result<Chats, Failure> {
-        let mut known = self.0.chats.lock().await;
-        known.retain(|_, (caller, _)| !caller.ended.is_cancelled());
-        if let Some((before, chats)) = known.get(&caller.name)
-            && before.role == caller.role
-            && before.workspaces == caller.workspaces
-            && before.budget == caller.budget
-        {
-            return Ok(chats.clone());
-        }
-        let running = self.0.running.clone();
-        let running: Running = Box::new(move || running());
-        let chats = Chats::open(Options {
-            engine: self.0.guard.engine_for(caller.clone()),
-            store: self.0.store.clone(),
-            folders: caller.workspaces.clone(),
-            running,
-            version: self.0.version,
-            scope: Some(Scope { guard: self.0.guard.clone(), caller: caller.clone() }),
-        })
-        .await?;
-        known.insert(caller.name.clone(), (caller.clone(), chats.clone()));
-        Ok(chats)
+        let cell = {
+            let mut known = self.0.chats.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            known.retain(|_, (caller, _)| !caller.ended.is_cancelled());
+            let same = known.get(&caller.name).filter(|(before, _)| {
+                before.role == caller.role
+                    && before.workspaces == caller.workspaces
+                    && before.budget == caller.budget
+            });
+            match same {
+                Some((_, cell)) => cell.clone(),
+                None => {
+                    let cell = Arc::new(OnceCell::new());
+                    known.insert(caller.name.clone(), (caller.clone(), cell.clone()));
+                    cell
+                }
+            }
+        };
+        let opened = cell.get_or_try_init(|| async {
+            let running = self.0.running.clone();
+            Chats::open(Options {
+                engine: self.0.guard.engine_for(caller.clone()),
+                store: self.0.store.clone(),
+                folders: caller.workspaces.clone(),
+                running: Box::new(move || running()) as Running,
+                version: self.0.version,
+                scope: Some(Scope { guard: self.0.guard.clone(), caller: caller.clone() }),
+            })
+            .await
+        });
+        opened.await.cloned()
     }
 }
 
@@ -328,14 +343,15 @@ struct Login {
 
 async fn log_in(
     State(server): State<Server>,
-    Extension(Peer(address)): Extension<Peer>,
+    Extension(peer): Extension<Peer>,
     Input(login): Input<Login>,
 ) -> Result<Response, ApiError> {
     let now = Instant::now();
-    server.0.limits.check_login(address, now).map_err(too_many)?;
-    let caller = server.with_token(login.token.trim(), address, now).await?;
-    server.0.limits.succeeded(address);
-    let detail = format!("the page, from {address}");
+    server.0.limits.check_login(peer.network(), now).map_err(too_many)?;
+    let caller = server.with_token(login.token.trim(), &peer, now).await?;
+    peer.keep();
+    server.0.limits.succeeded(peer.network());
+    let detail = format!("the page, from {}", peer.address);
     server.log(Act { who: &caller.name, action: "login", chat: None, detail: Some(&detail) }).await?;
     let random = || web::random_id().map_err(|error| ApiError::internal(error.to_string()));
     let (value, secret) = (random()?, random()?);

@@ -18,6 +18,9 @@ const MOST: usize = 10_000;
 /// The wait after the first failed login of an address; it doubles with each further one.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// Refused logins that are logged at once, and per second after that, of all addresses together.
+const LOGGED_AT_ONCE: f64 = 100.0;
+const LOGGED_PER_SECOND: f64 = 0.1;
 /// Failed logins without a wait: people mistype.
 const FREE_FAILURES: u32 = 3;
 
@@ -31,6 +34,9 @@ struct State {
     addresses: HashMap<IpAddr, Bucket>,
     tokens: HashMap<String, Bucket>,
     failures: HashMap<IpAddr, Failures>,
+    /// Refused logins of all addresses together that were logged, and the number of those that were not.
+    logged: Option<Bucket>,
+    unlogged: u64,
 }
 
 struct Bucket {
@@ -71,6 +77,22 @@ impl Limits {
         if failures.count > FREE_FAILURES {
             failures.until = now + LONGEST_WAIT.min(FIRST_WAIT * (1 << doublings));
         }
+    }
+
+    /// Whether a refused login is logged, with the number of those before it that were not: many networks together must
+    /// not fill the log either.
+    pub(crate) fn may_log_refusal(&self, now: Instant) -> Option<u64> {
+        let mut state = self.state();
+        let bucket = state.logged.get_or_insert(Bucket { used: 0.0, at: now });
+        bucket.used =
+            (bucket.used - LOGGED_PER_SECOND * now.duration_since(bucket.at).as_secs_f64()).max(0.0);
+        bucket.at = now;
+        if bucket.used + 1.0 > LOGGED_AT_ONCE {
+            state.unlogged += 1;
+            return None;
+        }
+        bucket.used += 1.0;
+        Some(std::mem::take(&mut state.unlogged))
     }
 
     pub(crate) fn succeeded(&self, address: IpAddr) {
@@ -130,6 +152,15 @@ mod tests {
         assert!(limits.check_login(other, start).is_ok());
         limits.succeeded(one);
         assert!(limits.check_login(one, start).is_ok());
+    }
+
+    #[test]
+    fn many_addresses_do_not_fill_the_log() {
+        let (limits, start) = (Limits::default(), Instant::now());
+        let logged = (0..10_000).filter(|_| limits.may_log_refusal(start).is_some()).count();
+        assert_eq!(logged, 100);
+        assert_eq!(limits.may_log_refusal(start + Duration::from_secs(11)), Some(9_900));
+        assert_eq!(limits.may_log_refusal(start + Duration::from_secs(22)), Some(0));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::access::Access;
 use crate::answer::{ApiError, set};
+use crate::host::Forwarding;
 
 /// How long a body may take.
 const BODY_DEADLINE: Duration = Duration::from_secs(60);
@@ -23,6 +24,7 @@ const SECRET: HeaderName = HeaderName::from_static("x-dragoman-page");
 pub(crate) struct Guard {
     pub access: Arc<Access>,
     pub port: u16,
+    pub forwarding: Arc<Forwarding>,
     pub cookie_name: String,
     pub body_limit: fn(&str) -> usize,
     /// Paths that a browser may be sent to from elsewhere.
@@ -78,8 +80,8 @@ impl Guard {
     }
 
     async fn admit(&self, area: Area, request: Request) -> Result<Request, ApiError> {
-        self.check_place(area, &request)?;
-        self.check_origin(area, request.method(), request.headers())?;
+        let host = self.check_place(area, &request)?;
+        check_origin(area, &host, request.method(), request.headers())?;
         check_site(area, request.method(), request.headers())?;
         if area == Area::Api {
             self.check_page(request.headers())?;
@@ -88,30 +90,20 @@ impl Guard {
         read_body(request, limit).await
     }
 
-    /// One host, the right one, and a plain path.
-    fn check_place(&self, area: Area, request: &Request) -> Result<(), ApiError> {
+    /// One host, the right one, and a plain path. Returns the host.
+    fn check_place(&self, area: Area, request: &Request) -> Result<String, ApiError> {
         let name = if area == Area::Frame { "localhost" } else { "127.0.0.1" };
         let wanted = format!("{name}:{}", self.port);
-        let host = single(request.headers(), &header::HOST)?;
-        if host != Some(wanted.as_str()) || request.uri().authority().is_some() {
-            return Err(ApiError::new(
-                StatusCode::MISDIRECTED_REQUEST,
-                "forbidden",
-                "The request names another host.",
-            ));
+        let host = single(request.headers(), &header::HOST)?.unwrap_or_default();
+        let is_ours = host == wanted || area != Area::Frame && self.forwarding.accepts(host);
+        if !is_ours || request.uri().authority().is_some() {
+            let (status, text) = (StatusCode::MISDIRECTED_REQUEST, "The request names another host.");
+            return Err(ApiError::new(status, "forbidden", text).hint(format!(
+                "Open http://{wanted}, or start `dragoman serve` with --host NAME:PORT where a port is forwarded."
+            )));
         }
-        check_path(request.uri())
-    }
-
-    fn check_origin(&self, area: Area, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
-        let ours = format!("http://127.0.0.1:{}", self.port);
-        let is_allowed = match single(headers, &header::ORIGIN)? {
-            // Programs name no origin; browsers name it with everything but their own plain reads.
-            None => method == Method::GET || area == Area::Client,
-            Some("null") => area == Area::Frame || area == Area::Open && method == Method::GET,
-            Some(origin) => area != Area::Frame && origin == ours,
-        };
-        if is_allowed { Ok(()) } else { Err(ApiError::forbidden("The request comes from another origin.")) }
+        check_path(request.uri())?;
+        Ok(host.to_owned())
     }
 
     fn check_page(&self, headers: &HeaderMap) -> Result<(), ApiError> {
@@ -129,6 +121,17 @@ impl Guard {
         let has_secret = self.access.is_secret(secret);
         if has_cookie && has_secret { Ok(()) } else { Err(refused()) }
     }
+}
+
+/// A page of ours has the host of the request as its origin.
+fn check_origin(area: Area, host: &str, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
+    let is_allowed = match single(headers, &header::ORIGIN)? {
+        // Programs name no origin; browsers name it with everything but their own plain reads.
+        None => method == Method::GET || area == Area::Client,
+        Some("null") => area == Area::Frame || area == Area::Open && method == Method::GET,
+        Some(origin) => area != Area::Frame && origin == format!("http://{host}"),
+    };
+    if is_allowed { Ok(()) } else { Err(ApiError::forbidden("The request comes from another origin.")) }
 }
 
 /// What the browser says about where the request comes from; other programs say nothing.

@@ -49,6 +49,25 @@ pub struct Host {
 pub struct Bound {
     port: u16,
     access: Arc<Access>,
+    forwarding: Arc<Forwarding>,
+}
+
+/// The addresses under which a forwarded port shows the page, beside its own.
+#[derive(Default)]
+pub(crate) struct Forwarding {
+    /// Other ports of 127.0.0.1, as `ssh -L` has them. A page of another name cannot use them: its requests name it.
+    pub(crate) has_other_ports: bool,
+    /// `NAME:PORT`, as the user gave them.
+    pub(crate) hosts: Vec<String>,
+}
+
+impl Forwarding {
+    pub(crate) fn accepts(&self, host: &str) -> bool {
+        let port =
+            host.strip_prefix("127.0.0.1:").filter(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
+        let is_port = port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
+        self.has_other_ports && is_port || self.hosts.iter().any(|known| known == host)
+    }
 }
 
 impl Bound {
@@ -57,7 +76,10 @@ impl Bound {
     }
 
     pub fn origin(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        match self.forwarding.hosts.first() {
+            Some(host) => format!("http://{host}"),
+            None => format!("http://127.0.0.1:{}", self.port),
+        }
     }
 
     /// An address that opens the page once.
@@ -85,10 +107,19 @@ impl Host {
                 }
                 Err(_) => vec![first],
             };
-            let bound = Bound { port: bound_port, access: Arc::new(Access::new()?) };
+            let bound =
+                Bound { port: bound_port, access: Arc::new(Access::new()?), forwarding: Arc::default() };
             return Ok(Self { listeners, bound });
         }
         Err(refused)
+    }
+
+    /// Also answers requests that come through a forwarded port: to any port of 127.0.0.1, and to these hosts. Links name the
+    /// first one. Not for a site with a frame, whose rules name one port.
+    #[must_use]
+    pub fn forwarded(mut self, hosts: Vec<String>) -> Self {
+        self.bound.forwarding = Arc::new(Forwarding { has_other_ports: true, hosts });
+        self
     }
 
     pub fn bound(&self) -> &Bound {
@@ -161,6 +192,7 @@ fn routes(bound: &Bound, site: Site, is_open: fn(&str) -> bool) -> Router {
     let guard = Arc::new(Guard {
         access: bound.access.clone(),
         port: bound.port,
+        forwarding: bound.forwarding.clone(),
         cookie_name: cookie_name.clone(),
         body_limit: site.body_limit,
         is_open,

@@ -119,3 +119,33 @@ async fn wrong_chats_items_and_bodies_are_refused() {
         assert!(is_harmless, "{seen:?}");
     }
 }
+
+/// `ssh -L` shows the page under another port of 127.0.0.1: that works, and other names stay out.
+#[tokio::test]
+async fn a_forwarded_port_reaches_the_page_and_other_names_do_not() {
+    let served = Served::start(Vec::new()).await;
+    let ask = |host: &str, origin: &str| {
+        let request = served.client.get(format!("{}/api/state", served.origin));
+        let request = request.header("cookie", &served.cookie).header("x-dragoman-page", &served.secret);
+        answer(request.header("host", host).header("origin", origin))
+    };
+    let (status, said) = ask("127.0.0.1:9", "http://127.0.0.1:9").await;
+    assert_eq!(status, 200, "{said}");
+    for (host, origin, expected) in [
+        ("127.0.0.1:9", "http://127.0.0.1:10", 403),
+        ("127.0.0.1:9", "http://localhost:9", 403),
+        ("127.0.0.1:9", "https://127.0.0.1:9", 403),
+        ("evil.example:9", "http://evil.example:9", 421),
+        ("localhost:9", "http://localhost:9", 421),
+        ("127.0.0.1", "http://127.0.0.1", 421),
+        ("127.0.0.1:0", "http://127.0.0.1:0", 421),
+        ("127.0.0.1:99999", "http://127.0.0.1:99999", 421),
+        ("127.0.0.1:+9", "http://127.0.0.1:+9", 421),
+        ("127.0.0.1:9.evil.example", "http://127.0.0.1:9.evil.example", 421),
+        ("127.0.0.1.evil.example:9", "http://127.0.0.1.evil.example:9", 421),
+        ("127.0.0.2:9", "http://127.0.0.2:9", 421),
+    ] {
+        let (status, said) = ask(host, origin).await;
+        assert_eq!(status, expected, "{host} {origin}: {said}");
+    }
+}

@@ -61,7 +61,7 @@ impl Served {
         })
         .await
         .unwrap();
-        let host = Host::bind(None).await.unwrap();
+        let host = Host::bind(None).await.unwrap().forwarded(Vec::new());
         let bound = host.bound().clone();
         let site = Site {
             name: "chats",
