@@ -43,6 +43,8 @@ pub(crate) struct Configured {
     pub problems: Vec<Failure>,
     /// What the machine's administrator takes away.
     pub managed: ManagedRules,
+    /// The names of these providers.
+    pub unusable: Vec<(String, Failure)>,
 }
 
 /// All models of a configuration. Unusable providers become problems.
@@ -89,11 +91,11 @@ pub(crate) fn configured(resolved: &Resolved, deps: &ProviderDeps) -> Configured
         }
     }
     problems.extend(unusable.iter().map(|(_, failure)| failure.clone()));
-    let registry = make(usable, unusable).unwrap_or_else(|failure| {
+    let registry = make(usable, unusable.clone()).unwrap_or_else(|failure| {
         problems.push(failure);
         Registry::default()
     });
-    Configured { registry, problems, managed: settings.managed.clone() }
+    Configured { registry, problems, unusable, managed: settings.managed.clone() }
 }
 
 /// Vendors with a key of the user's own, which the settings do not name.

@@ -30,6 +30,16 @@ pub(crate) struct Scope<'a> {
     pub(crate) directory: &'a Path,
     pub(crate) netrc_file: Option<PathBuf>,
     pub(crate) notices: RefCell<Vec<Notice>>,
+    pub(crate) refused: RefCell<Vec<RefusedValue>>,
+}
+
+/// A value that is set and not in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RefusedValue {
+    pub(crate) path: Vec<String>,
+    pub(crate) origin: Origin,
+    /// What it must be, or why it may not be set there.
+    pub(crate) reason: String,
 }
 
 /// A place in the tree, which may be empty.
@@ -209,6 +219,11 @@ impl<'a> Cursor<'a> {
             None => notice(level, format!("`{}` {what}", self.dotted())),
         };
         self.scope.notices.borrow_mut().push(notice);
+        if self.node.is_some() {
+            let path = self.path.iter().map(|part| (*part).to_owned()).collect();
+            let refused = RefusedValue { path, origin: self.origin(), reason: what.to_owned() };
+            self.scope.refused.borrow_mut().push(refused);
+        }
     }
 
     /// The origin of the value here, or of its first part.

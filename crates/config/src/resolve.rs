@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::agent_files;
 use crate::approval::{self, Approval, ApprovalRules};
-use crate::cursor::{Cursor, Scope};
+use crate::cursor::{Cursor, RefusedValue, Scope};
 use crate::defaults;
 use crate::environment::Environment;
 use crate::ignored_keys::{self, IgnoredKey};
@@ -56,6 +56,7 @@ pub struct Resolved {
     pub ignored_keys: Vec<IgnoredKey>,
     /// Rules of the machine's administrator.
     pub managed: Option<Managed>,
+    pub(crate) refused: Vec<RefusedValue>,
     pub(crate) tree: Node,
     pub(crate) layers: Vec<Layer>,
 }
@@ -309,6 +310,7 @@ impl<'a> Resolver<'a> {
             directory: self.directory(),
             netrc_file: None,
             notices: RefCell::default(),
+            refused: RefCell::default(),
         };
         let netrc_file = Cursor::new(&scope, &self.tree, Some(defaults::tree())).get("netrcFile").path();
         scope.netrc_file = netrc_file;
@@ -320,6 +322,7 @@ impl<'a> Resolver<'a> {
             settings.behaviors.values_mut().for_each(|behavior| behavior.approval.close(why));
         }
         self.notices.append(&mut scope.notices.into_inner());
+        let refused = scope.refused.into_inner();
         let mut notices: Vec<Notice> = Vec::with_capacity(self.notices.len());
         for notice in self.notices {
             if !notices.contains(&notice) {
@@ -337,6 +340,7 @@ impl<'a> Resolver<'a> {
             secret_variables,
             passed_variables,
             ignored_keys,
+            refused,
             tree,
             layers,
             managed: self.environment.managed().cloned(),

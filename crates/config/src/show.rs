@@ -9,6 +9,8 @@ use serde_json::{Map, Value, json};
 
 use crate::address;
 use crate::approval::{Approval, ApprovalRules, Rule};
+use crate::cursor::RefusedValue;
+use crate::defaults;
 use crate::layer::{Authority, Layer};
 use crate::lazy_text::closing;
 use crate::managed::Managed;
@@ -31,8 +33,11 @@ impl Resolved {
         let mut text = String::new();
         for leaf in self.leaves() {
             let key = dotted(leaf.path.iter().copied());
-            let ignored = self.ignored_suffix(&leaf.path, leaf.origin);
-            let line = format!("{key} = {}    ({}{ignored})", mask(&leaf.path, &leaf.value), leaf.origin);
+            let state = match self.refusal(&leaf.path, leaf.origin) {
+                Some(refused) => format!("; refused: {}", refused.reason),
+                None => self.ignored_suffix(&leaf.path, leaf.origin).to_owned(),
+            };
+            let line = format!("{key} = {}    ({}{state})", mask(&leaf.path, &leaf.value), leaf.origin);
             let _ = writeln!(text, "{}", visible_line(&line));
         }
         for hook in &self.settings.tools.approval.blocking_hooks {
@@ -78,11 +83,40 @@ impl Resolved {
         }
     }
 
-    /// `{settings, origins, approval, ignored, notices, managed}`.
+    /// Marks what is set at a place as refused: the settings alone did not show that it cannot be used.
+    pub fn refuse(&mut self, path: &[&str], reason: &str) {
+        let path = path.iter().map(|part| (*part).to_owned()).collect();
+        self.refused.push(RefusedValue { path, origin: Origin::Default, reason: reason.to_owned() });
+    }
+
+    /// Why a value is not in force. A refusal of an object holds for everything in it.
+    fn refusal(&self, path: &[&str], origin: &Origin) -> Option<&RefusedValue> {
+        let is_meant = |refused: &&RefusedValue| {
+            let is_above = path.len() >= refused.path.len()
+                && refused.path.iter().zip(path).all(|(refused, part)| refused == part);
+            is_above && (path.len() > refused.path.len() || refused.origin == *origin)
+        };
+        self.refused.iter().find(is_meant)
+    }
+
+    /// `{settings, origins, approval, ignored, refused, notices, managed}`. A refused value is not among the settings.
     pub fn show_json(&self) -> Value {
-        let origins = self.leaves().into_iter();
-        let origins: Map<String, Value> =
-            origins.map(|leaf| (dotted(leaf.path.iter().copied()), leaf.origin.to_string().into())).collect();
+        let (refused, accepted): (Vec<Leaf<'_>>, Vec<Leaf<'_>>) =
+            self.leaves().into_iter().partition(|leaf| self.refusal(&leaf.path, leaf.origin).is_some());
+        let origins: Map<String, Value> = accepted
+            .iter()
+            .map(|leaf| (dotted(leaf.path.iter().copied()), leaf.origin.to_string().into()))
+            .collect();
+        let mut settings = masked(&self.tree, &mut Vec::new());
+        let refused: Vec<Value> = refused
+            .iter()
+            .map(|leaf| {
+                put(&mut settings, &leaf.path, default_at(&leaf.path));
+                let reason = self.refusal(&leaf.path, leaf.origin).map(|refused| refused.reason.as_str());
+                json!({"key": dotted(leaf.path.iter().copied()), "value": mask(&leaf.path, &leaf.value),
+                    "origin": leaf.origin.to_string(), "reason": reason})
+            })
+            .collect();
         let approval: Map<String, Value> =
             self.rules().into_iter().map(|(name, rules)| (name, show_rules(rules))).collect();
         let notices: Vec<&str> = self.notices.iter().map(|notice| notice.text.as_str()).collect();
@@ -90,10 +124,11 @@ impl Resolved {
             json!({"key": ignored.key, "origin": ignored.origin.to_string(), "unknown": ignored.unknown})
         }).collect();
         let shown = json!({
-            "settings": masked(&self.tree, &mut Vec::new()),
+            "settings": settings,
             "origins": origins,
             "approval": approval,
             "ignored": ignored,
+            "refused": refused,
             "notices": notices,
             "managed": self.managed.as_ref().map(|managed| json!({"file": managed.file, "rules": managed_rules(managed)})),
         });
@@ -166,6 +201,26 @@ fn managed_rules(managed: &Managed) -> Value {
         (key.clone(), shown)
     });
     shown.collect::<Map<_, _>>().into()
+}
+
+/// The default of a setting, where it has one.
+fn default_at(path: &[&str]) -> Option<Value> {
+    path.iter().try_fold(defaults::tree(), |node, part| node.get(part)).map(Node::to_value)
+}
+
+/// Replaces a member of the settings, or takes it out.
+fn put(settings: &mut Value, path: &[&str], value: Option<Value>) {
+    let Some((last, parents)) = path.split_last() else { return };
+    let mut place = settings;
+    for part in parents {
+        let Some(inner) = place.get_mut(*part) else { return };
+        place = inner;
+    }
+    let Value::Object(members) = place else { return };
+    match value {
+        Some(value) => drop(members.insert((*last).to_owned(), value)),
+        None => drop(members.shift_remove(*last)),
+    }
 }
 
 struct Leaf<'a> {

@@ -10,8 +10,13 @@ use crate::providers::{self, ProviderDeps};
 use crate::settings_review;
 
 pub(crate) fn show(json: bool) -> ExitCode {
-    let mut resolved = resolve(&Environment::from_process());
+    let environment = Environment::from_process();
+    let mut resolved = resolve(&environment);
     resolved.notices = settings_review::notices(&resolved, &settings_review::built_in_tools());
+    for (name, failure) in providers::configured(&resolved, &ProviderDeps::new(&environment)).unusable {
+        resolved.refuse(&["providers", &name], &failure.message);
+        resolved.notices.push(Notice { level: Level::Error, text: failure.to_string() });
+    }
     let json_text = || visible_json(&format!("{:#}\n", resolved.show_json())).into_owned();
     let text = if json { json_text() } else { resolved.show_text() };
     super::print_bytes(text.as_bytes())

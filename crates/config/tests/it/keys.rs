@@ -83,3 +83,35 @@ fn settings_are_shown_without_raw_escapes() {
         text.chars().filter(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}').collect();
     assert!(raw.is_empty(), "{raw:?}");
 }
+
+/// A value that the program does not use is never shown as if it were in force.
+#[test]
+fn refused_values_are_shown_as_refused() {
+    let values = json!({
+        "defaultAgent": "nobody", "mcpTimeoutSeconds": "soon", "sandbox": "perhaps", "logLevel": 7,
+        "mcpServers": {"empty": {"args": ["a"]}, "fine": {"command": "a"}}, "budgets": {"day": "much"},
+        "compactAt": 3, "theme": "dark",
+    });
+    let world = World::new().write(OUR_GLOBAL, values);
+    let resolved = world.resolve();
+    let text = resolved.show_text();
+    let line =
+        |key: &str| text.lines().find(|line| line.starts_with(&format!("{key} = "))).map(str::to_owned);
+    let json = resolved.show_json();
+    let refused: Vec<&str> =
+        json["refused"].as_array().unwrap().iter().map(|it| it["key"].as_str().unwrap()).collect();
+    for (key, reason) in [
+        ("defaultAgent", "names no behavior"),
+        ("sandbox", "must be"),
+        ("mcpServers.empty.args", "needs a `command`"),
+    ] {
+        let line = line(key).unwrap_or_else(|| panic!("{key}: {text}"));
+        assert!(line.contains("; refused: ") && line.contains(reason), "{line}");
+        assert!(refused.contains(&key), "{key}: {refused:?}");
+        assert!(json["origins"].get(key).is_none(), "{key}");
+    }
+    assert!(!line("mcpServers.fine.command").unwrap().contains("refused"), "{text}");
+    assert_eq!(json["settings"]["defaultAgent"], "agent", "the default is in force");
+    assert_eq!(json["settings"]["mcpServers"]["fine"]["command"], "a");
+    assert!(json["settings"]["mcpServers"]["empty"].get("args").is_none());
+}
