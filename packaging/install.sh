@@ -34,7 +34,7 @@ uninstall() {
   for folder in lib/dragoman share/doc/dragoman; do
     rmdir "$prefix/$folder" 2>/dev/null || true
   done
-  echo "Dragoman is removed from $prefix. Chats and settings stay; docs/files.md lists their folders."
+  echo "Dragoman is removed from $prefix. Chats and settings stay in ~/.local/share/dragoman and ~/.config/dragoman."
 }
 
 # fetch NAME FILE: the archive of the release, from a folder or an address.

@@ -34,5 +34,5 @@ done
 here=${self%/*}
 try ../node_modules/ "$@"
 try ../../ "$@"
-echo "dragoman: the package of this platform is missing. Install again with optional packages, or see docs/install.md." >&2
+echo "dragoman: the package of this platform is missing. Install again with optional packages: npm install --global --include=optional dragoman" >&2
 exit 1

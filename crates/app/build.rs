@@ -1,5 +1,5 @@
-//! Finds React's bundle, if `make` has built it. Without it everything builds, and `generate --html` says what to do. Makes the
-//! published program smaller where its linker can.
+//! Finds React's bundle, if `make` has built it. Without it everything builds, and `generate --html` says what to do. Packs the
+//! pages of the documentation for `dragoman docs`. Makes the published program smaller where its linker can.
 
 #![allow(
     clippy::disallowed_methods,
@@ -7,7 +7,11 @@
     reason = "cargo talks to build scripts by the environment, and they to it by stdout"
 )]
 
+use std::io::Write;
 use std::path::PathBuf;
+
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
 
 const VARIABLE: &str = "DRAGOMAN_REACT_BUNDLE";
 
@@ -30,7 +34,41 @@ fn main() {
         println!("cargo:rustc-env={VARIABLE}={}", bundle.display());
         println!("cargo:rustc-cfg=react_bundle");
     }
+    pack_pages();
     shrink();
+}
+
+/// Packs the pages that users read. The package of the registry has no such folder, and its program says so.
+fn pack_pages() {
+    let docs = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"));
+    let (mut text, mut names) = (String::new(), Vec::new());
+    for folder in ["", "protocols/", "coming-from/"] {
+        let inner = docs.join(folder);
+        println!("cargo:rerun-if-changed={}", inner.display());
+        let entries = std::fs::read_dir(&inner).into_iter().flatten().flatten();
+        let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        files.sort();
+        for file in files.iter().filter(|file| file.extension().is_some_and(|ending| ending == "md")) {
+            let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            names.push(format!("{folder}{name}"));
+            // The program writes this page from its own definitions.
+            if folder.is_empty() && name == "configuration" {
+                continue;
+            }
+            if let Ok(page) = std::fs::read_to_string(file) {
+                text.push_str(&format!("{folder}{name}\0{page}\0"));
+            }
+        }
+    }
+    let out = std::env::var_os("OUT_DIR").map(PathBuf::from).unwrap_or_default();
+    let mut packed = DeflateEncoder::new(Vec::new(), Compression::best());
+    let bytes = packed.write_all(text.as_bytes()).and_then(|()| packed.finish()).unwrap_or_default();
+    let names = format!("/// The names of all pages.\nconst NAMES: &[&str] = &{names:?};\n");
+    let written = std::fs::write(out.join("docs.deflate"), bytes)
+        .and_then(|()| std::fs::write(out.join("docs_names.rs"), names));
+    if let Err(error) = written {
+        println!("cargo:warning=the documentation cannot be embedded: {error}");
+    }
 }
 
 /// Links equal functions once, and writes the addresses that the loader corrects in their short form. On this target the

@@ -5,6 +5,7 @@ pub mod ceilings;
 pub mod cited;
 pub mod deny;
 pub mod notices;
+mod output_code;
 mod packages;
 mod platform_code;
 pub mod publishing;

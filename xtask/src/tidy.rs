@@ -157,6 +157,7 @@ fn sources(root: &Path) -> Vec<String> {
         }
     }
     problems.extend(crate::platform_code::problems(root, &code));
+    problems.extend(crate::output_code::problems(&code));
     for (place, _) in exceptions {
         problems.push(format!("xtask/exceptions.txt names {place}, which needs no exception any more"));
     }

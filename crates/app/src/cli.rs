@@ -1,6 +1,6 @@
 //! The command line: one definition for parsing, help, completions and manual pages.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,6 +8,7 @@ use crate::approve::Approve;
 use crate::cli_hints::find_hint;
 use crate::commands;
 use crate::commands::connect_arguments::ConnectArguments;
+use crate::output;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
@@ -41,7 +42,7 @@ pub(crate) enum Task {
     /// Talk to it in this terminal.
     #[command(after_help = CHAT_HELP)]
     Chat(ChatArguments),
-    /// Open a chat that another program holds: an editor, another terminal (docs/many-windows.md).
+    /// Open a chat that another program holds: an editor, another terminal (`dragoman docs many-windows`).
     #[command(
         after_help = "Example:\n  dragoman attach           the only chat that runs\n  dragoman attach 0198c2d4  one of several"
     )]
@@ -94,7 +95,7 @@ pub(crate) enum Task {
     /// Turn API specifications into interfaces in your browser: drop one, connect it to the API, change it by talking.
     #[command(after_help = commands::studio_arguments::HELP)]
     Studio(commands::studio_arguments::StudioArguments),
-    /// Show the chats of this machine in your browser: list, search, follow, prompt, approve (docs/serve.md).
+    /// Show the chats of this machine in your browser: list, search, follow, prompt, approve (`dragoman docs serve`).
     #[command(after_help = commands::serve_arguments::HELP, args_conflicts_with_subcommands = true)]
     Serve(commands::serve_arguments::ServeArguments),
     /// API specifications.
@@ -142,7 +143,7 @@ pub(crate) enum Task {
     Tasks(commands::task_arguments::TasksTask),
     /// Take tasks from the queue and run each in a checkout of its own, until a signal ends it.
     #[command(
-        after_help = "The settings `worker.*` of your own config.json say which tasks it takes and what they may do (docs/scale.md).\n\nExample:\n  dragoman worker\n  dragoman worker --drain"
+        after_help = "The settings `worker.*` of your own config.json say which tasks it takes and what they may do (`dragoman docs scale`).\n\nExample:\n  dragoman worker\n  dragoman worker --drain"
     )]
     Worker(commands::task_arguments::WorkerArguments),
     /// Run the engine again from the journal of a chat, without network and tools, and report the first difference.
@@ -180,7 +181,7 @@ pub(crate) enum Task {
         #[command(subcommand)]
         task: Option<DoctorTask>,
     },
-    /// Show and check the settings (docs/configuration.md).
+    /// Show and check the settings (`dragoman docs configuration`).
     #[command(
         subcommand,
         after_help = "Example:\n  dragoman config show    which settings are in force, and why\n  dragoman config check   what is wrong with them"
@@ -211,6 +212,9 @@ pub(crate) enum Task {
         #[arg(long)]
         json: bool,
     },
+    /// Show a page of the documentation, or list the pages.
+    #[command(after_help = commands::docs::HELP)]
+    Docs(commands::docs::DocsArguments),
     /// Print the completion script of a shell.
     #[command(
         after_help = "Example:\n  dragoman completions bash > ~/.local/share/bash-completion/completions/dragoman\n  dragoman completions zsh > ~/.zfunc/_dragoman\n  dragoman completions fish > ~/.config/fish/completions/dragoman.fish"
@@ -374,7 +378,7 @@ pub(crate) enum ConfigTask {
     /// Print the JSON Schema of the settings, for editors.
     #[command(after_help = "Example:\n  dragoman config schema > ~/.config/dragoman/config.schema.json")]
     Schema {
-        /// Print the reference page (docs/configuration.md) instead.
+        /// Print the reference page (`dragoman docs configuration`) instead.
         #[arg(long)]
         markdown: bool,
     },
@@ -382,7 +386,7 @@ pub(crate) enum ConfigTask {
 
 /// A chat on a terminal; elsewhere the help.
 fn default_task() -> Task {
-    if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+    if std::io::stdin().is_terminal() && output::is_terminal() {
         return Task::Chat(ChatArguments::default());
     }
     Cli::command().error(ErrorKind::MissingSubcommand, "A chat needs a terminal; name a command.").exit()
@@ -403,11 +407,16 @@ fn plain_start() -> Option<Cli> {
 
 /// Prints the help that was asked for, or what is wrong with the command line.
 fn refuse(error: &clap::Error) -> ExitCode {
-    let _ = error.print();
+    let printed = error.print().and_then(|()| std::io::Write::flush(&mut output::stdout()));
+    if !error.use_stderr()
+        && let Err(failure) = output::accept(printed)
+    {
+        return commands::failed(&failure);
+    }
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|it| it.to_string_lossy().into_owned()).collect();
     if let Some(hint) = find_hint(&words).filter(|_| error.use_stderr()) {
-        let _ = writeln!(std::io::stderr(), "\n{hint}");
+        output::note(&format!("\n{hint}"));
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
@@ -437,6 +446,7 @@ pub(crate) fn perform(cli: Cli) -> ExitCode {
         Task::Doctor { json, task: None } => commands::doctor::run(json),
         Task::Setup(arguments) => commands::setup::run(&arguments),
         Task::Update { json } => commands::update::run(json),
+        Task::Docs(arguments) => commands::docs::run(&arguments),
         Task::Completions { shell } => commands::completions::run(shell),
         Task::Man { command, dir } => commands::man::run(&command, dir.as_deref()),
         Task::Server { connect, verbose } => commands::server::run(&connect, verbose, level),

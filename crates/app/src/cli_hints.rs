@@ -23,7 +23,7 @@ const OF_A_RUN: [(&[&str], &str); 5] = [
             "--approval-mode",
             "--permission-mode",
         ],
-        "Calls that may run without approval: --approve edit, or --approve all (docs/run.md)",
+        "Calls that may run without approval: --approve edit, or --approve all (`dragoman docs run`)",
     ),
     (&["--output-format"], "The form of the output: --output json, or --json for events"),
     (&["--allowedTools", "--allowed-tools"], "A rule for this run: --allow 'shell_command=git status.*'"),

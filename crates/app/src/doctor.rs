@@ -121,7 +121,8 @@ async fn sandbox(context: &DoctorContext<'_>, report: &mut Report) {
     let sandbox =
         sandboxing::workspace_sandbox(context.environment, context.resolved, &roots, &mut Vec::new());
     let Some(sandbox) = sandbox else {
-        let fix = "Remove \"sandbox\": \"off\" from your configuration: see docs/sandbox.md.".to_owned();
+        let fix =
+            "Remove \"sandbox\": \"off\" from your configuration: see `dragoman docs sandbox`.".to_owned();
         report.add(
             "sandbox",
             CheckState::Missing,
@@ -134,7 +135,7 @@ async fn sandbox(context: &DoctorContext<'_>, report: &mut Report) {
     let (state, fix) = match support {
         Support::Namespaces => (CheckState::Good, "Try it: `dragoman doctor sandbox`."),
         Support::Landlock { .. } => {
-            (CheckState::Note, "Allow user namespaces for a whole sandbox: docs/sandbox.md.")
+            (CheckState::Note, "Allow user namespaces for a whole sandbox: `dragoman docs sandbox`.")
         }
         Support::Unavailable { .. } => (
             CheckState::Missing,

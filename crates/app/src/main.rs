@@ -25,6 +25,7 @@ mod managed;
 mod mcp_entries;
 mod models;
 mod network;
+mod output;
 mod project_rules;
 mod providers;
 mod retention;

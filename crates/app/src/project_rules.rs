@@ -129,7 +129,7 @@ fn list(environment: &Environment, roots: &[PathBuf]) -> Vec<String> {
     }
     lines.push(String::new());
     lines.push(
-        "dragoman explain-permission TOOL JSON explains one call; docs/approvals.md has the order."
+        "dragoman explain-permission TOOL JSON explains one call; `dragoman docs approvals` has the order."
             .to_owned(),
     );
     lines

@@ -95,7 +95,7 @@ impl fmt::Debug for Address {
 
 fn invalid(what: &str) -> Failure {
     Failure::config(format!("The setting `store` is not the address of a PostgreSQL database: {what}."))
-        .hint("Write postgres://USER:PASSWORD@HOST/DATABASE, with % escapes for special characters; see docs/scale.md.")
+        .hint("Write postgres://USER:PASSWORD@HOST/DATABASE, with % escapes for special characters; see `dragoman docs scale`.")
 }
 
 /// Takes `sslmode` and `sslrootcert` out: the driver does not know all their values.

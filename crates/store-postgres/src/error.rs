@@ -62,7 +62,7 @@ impl From<tokio_postgres::Error> for Trouble {
 
 fn refused(message: &str) -> Failure {
     Failure::config(format!("The chat database cannot be used: {message}.")).hint(
-        "Check user, password, database, rights and certificate in the setting `store`; see docs/scale.md.",
+        "Check user, password, database, rights and certificate in the setting `store`; see `dragoman docs scale`.",
     )
 }
 

@@ -114,23 +114,22 @@ async fn print_chat(engine: &Engine, id: SessionId) -> Result<(), Failure> {
         "type": "dragoman-chat", "version": 1, "id": id.as_str(),
         "attachedTo": info.attached_to, "heldBy": info.held_by,
     });
-    print_line(&head.to_string())?;
+    if !print_line(&head.to_string())? {
+        return Ok(());
+    }
     let mut follower = Follower::new(link.commands.clone(), link.events);
     follower.follow(id, 0);
     while let Some(event) = follower.next().await {
-        if let EventBody::Fact(recorded) = &event.body {
-            print_line(&store::export_line(recorded)?)?;
+        if let EventBody::Fact(recorded) = &event.body
+            && !print_line(&store::export_line(recorded)?)?
+        {
+            break;
         }
     }
     Ok(())
 }
 
-/// A reader that has gone ends the program.
-fn print_line(line: &str) -> Result<(), Failure> {
-    use std::io::Write;
-    let line = format!("{}\n", domain::visible_json(line));
-    let mut out = std::io::stdout().lock();
-    out.write_all(line.as_bytes())
-        .and_then(|()| out.flush())
-        .map_err(|_| Failure::user("Nobody reads the output any more."))
+/// `false`: a reader that has gone ends the program.
+fn print_line(line: &str) -> Result<bool, Failure> {
+    crate::output::print_part(format!("{}\n", domain::visible_json(line)))
 }

@@ -53,8 +53,7 @@ pub(crate) fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
             None | Some(Ok(Ok(None))) => Ok(()),
             Some(Ok(Ok(Some(session)))) => {
                 let text = format!("To continue this chat: dragoman chat --session {session}\n");
-                super::print_bytes(text.as_bytes());
-                Ok(())
+                crate::output::print(text)
             }
             Some(Ok(Err(failure))) => {
                 wrong_usage = failure.kind == FailureKind::User;
@@ -70,7 +69,7 @@ pub(crate) fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
 }
 
 fn options(arguments: ChatArguments, environment: &Environment) -> Result<ChatOptions, Failure> {
-    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+    if !std::io::stdin().is_terminal() || !crate::output::is_terminal() {
         return Err(
             Failure::user("A chat needs a terminal.").hint("For scripts there is `dragoman run \"prompt\"`.")
         );
@@ -86,7 +85,7 @@ fn options(arguments: ChatArguments, environment: &Environment) -> Result<ChatOp
     let (keys, wrong) = Bindings::read(&settings.keys);
     if !wrong.is_empty() {
         return Err(Failure::user(format!("These keys are not understood: {}.", wrong.join(", ")))
-            .hint("docs/chat.md shows how keys are written."));
+            .hint("`dragoman docs chat` shows how keys are written."));
     }
     Ok(ChatOptions {
         roots,

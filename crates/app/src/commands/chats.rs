@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use config::Environment;
 use domain::store::{Lease, ListFilter, SearchHit, SearchQuery, SessionSummary};
+use domain::taint::Taint;
 use domain::{Fact, Failure, ItemKind, Recorded, SessionId, Store};
 use serde_json::{Value, json};
 use terminal::text::{clean, clean_line, shorten};
@@ -256,7 +257,7 @@ async fn import(journal: &dyn Store, file: &Path, json: bool) -> Result<(), Fail
         }
     }
     for page in facts.chunks(PAGE_FACTS) {
-        if let Err(failure) = journal.append(&id, page.to_vec()).await {
+        if let Err(failure) = journal.adopt(&id, page.to_vec()).await {
             let _ = journal.delete(&id).await;
             return Err(failure);
         }
@@ -278,7 +279,7 @@ async fn unused_id(journal: &dyn Store, id: &SessionId) -> Result<SessionId, Fai
     Err(Failure::user("This chat was imported a thousand times already.").hint("Delete some of them."))
 }
 
-fn read_export(file: &Path) -> Result<(SessionId, Vec<Fact>), Failure> {
+fn read_export(file: &Path) -> Result<(SessionId, Vec<Recorded>), Failure> {
     let shown = file.display();
     let read_error = |error: std::io::Error| Failure::user(format!("{shown} cannot be read: {error}."));
     let invalid = |line: usize, what: &str| {
@@ -300,7 +301,13 @@ fn read_export(file: &Path) -> Result<(SessionId, Vec<Fact>), Failure> {
         .filter(|id| is_valid_id(id))
         .ok_or_else(|| invalid(1, "the id is missing or invalid"))?;
     let id = SessionId::new(id);
-    let mut facts = Vec::new();
+    let mut facts: Vec<Recorded> = Vec::new();
+    let now = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(u64::MAX);
+    let add = |facts: &mut Vec<Recorded>, at: u64, fact: Fact| {
+        // The file may have been written by anyone: its numbers do not count, and times never go back.
+        let at = facts.last().map_or(at, |last| last.at.max(at)).min(now);
+        facts.push(Recorded { number: facts.len() as u64 + 1, at, fact });
+    };
     for line in 2.. {
         text.clear();
         if read_line(&mut reader, &mut text).map_err(read_error)? == 0 {
@@ -308,20 +315,25 @@ fn read_export(file: &Path) -> Result<(SessionId, Vec<Fact>), Failure> {
         }
         let recorded = store::import_line(&text)
             .map_err(|error| invalid(line, &format!("this is not a fact ({error})")))?;
-        facts.push(strip_permissions(recorded.fact));
+        add(&mut facts, recorded.at, strip_permissions(recorded.fact));
     }
-    // Whoever wrote the file wrote the chat.
-    let own = facts.iter().rev().find_map(|fact| {
-        let Fact::TaintChanged { taint } = fact else { return None };
+    let taint = Fact::TaintChanged { taint: foreign_taint(&facts) };
+    add(&mut facts, 0, taint);
+    match facts.first().map(|first| &first.fact) {
+        Some(Fact::SessionOpened(_)) => Ok((id, facts)),
+        _ => Err(invalid(2, "a chat begins with its opening")),
+    }
+}
+
+/// Whoever wrote the file wrote the chat.
+fn foreign_taint(facts: &[Recorded]) -> Taint {
+    let own = facts.iter().rev().find_map(|recorded| {
+        let Fact::TaintChanged { taint } = &recorded.fact else { return None };
         Some(taint.clone())
     });
     let mut taint = own.unwrap_or_default();
     taint.add_source("a chat that was imported from a file");
-    facts.push(Fact::TaintChanged { taint });
-    match facts.first() {
-        Some(Fact::SessionOpened(_)) => Ok((id, facts)),
-        _ => Err(invalid(2, "a chat begins with its opening")),
-    }
+    taint
 }
 
 fn read_line(reader: &mut impl BufRead, text: &mut String) -> std::io::Result<usize> {
@@ -399,6 +411,5 @@ fn unknown(id: &str) -> Failure {
 }
 
 fn print(text: &str) -> Result<(), Failure> {
-    super::print_bytes(text.as_bytes());
-    Ok(())
+    crate::output::print(text)
 }

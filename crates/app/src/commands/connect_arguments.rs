@@ -6,7 +6,7 @@ use clap::Args;
 
 #[derive(Args, Default)]
 pub(crate) struct ConnectArguments {
-    /// Use the engine of `dragoman serve` at this address: https://HOST:PORT, or http://127.0.0.1:PORT (docs/serve.md).
+    /// Use the engine of `dragoman serve` at this address: https://HOST:PORT, or http://127.0.0.1:PORT (`dragoman docs serve`).
     #[arg(long, value_name = "URL")]
     pub connect: Option<String>,
     /// Read the token for it from this file. Else DRAGOMAN_TOKEN is used, or the one that `dragoman login URL` stored.

@@ -45,8 +45,7 @@ pub(crate) fn run(json: bool) -> ExitCode {
         let Some(report) = lifetime::until_signal(examined).await else { return Ok(()) };
         let text = if json { format!("{:#}", report.json()) } else { report.text() };
         let text = if json { visible_json(&text) } else { visible_text(&text) };
-        super::print_bytes(format!("{}\n", resolved.redactor.redact(&text)).as_bytes());
-        Ok(())
+        crate::output::print_line(&resolved.redactor.redact(&text))
     });
     if answers { ran } else { ExitCode::FAILURE }
 }

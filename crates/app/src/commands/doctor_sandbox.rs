@@ -16,6 +16,7 @@ use process::sandbox::{Allowance, Sandbox, Support, launch};
 use process::{Lane, Spawn};
 use serde_json::json;
 
+use crate::output::note_part;
 use crate::{lifetime, sandboxing, workspaces};
 
 pub(crate) fn run(json: bool) -> ExitCode {
@@ -27,8 +28,7 @@ pub(crate) fn run(json: bool) -> ExitCode {
             report.map_err(|error| Failure::user(format!("The attempts could not be run: {error}.")))?;
         all_blocked = report.outcomes.iter().all(|outcome| outcome.blocked) && !report.outcomes.is_empty();
         let text = if json { format!("{:#}", report.json()) } else { report.text() };
-        super::print_bytes(format!("{text}\n").as_bytes());
-        Ok(())
+        crate::output::print_line(&text)
     });
     if all_blocked { ran } else { ExitCode::FAILURE }
 }
@@ -55,12 +55,12 @@ async fn examine(environment: &Environment) -> io::Result<EscapeReport> {
     let progress = |_: &Outcome| {
         tried += 1;
         if shown {
-            eprint!("\r{tried} of {} attempts", ATTEMPTS.len());
+            note_part(&format!("\r{tried} of {} attempts", ATTEMPTS.len()));
         }
     };
     let mut outcomes = process::run_escapes(lanes(environment)?, progress).await?;
     if shown {
-        eprintln!();
+        note_part("\n");
     }
     outcomes.extend(own_secrets(environment, &support).await?);
     Ok(EscapeReport { support, outcomes })

@@ -16,6 +16,7 @@ use serde_json::json;
 use super::generated_project::{KeptOptions, Project};
 use super::{failed, spec, wishes};
 use crate::commands::generate_arguments::GenerateArguments;
+use crate::output::{note, note_part};
 
 /// React's production build, if `make` included it.
 #[cfg(react_bundle)]
@@ -76,7 +77,7 @@ fn generate(arguments: &GenerateArguments) -> Result<(), Failure> {
     progress.end();
     let written = written?;
     for warning in &reading.warnings {
-        eprintln!("{}", spec::line(&arguments.spec, warning));
+        note(&spec::line(&arguments.spec, warning));
     }
     tell(&plan, lost.iter().flatten(), &written);
     Ok(())
@@ -85,12 +86,12 @@ fn generate(arguments: &GenerateArguments) -> Result<(), Failure> {
 /// Says which wishes were lost, what was assumed, and what was made.
 fn tell<'l>(plan: &Plan, lost: impl Iterator<Item = &'l String>, written: &str) {
     for lost in lost {
-        eprintln!("warning: {}", visible_line(lost));
+        note(&format!("warning: {}", visible_line(lost)));
     }
     for assumption in &plan.assumptions {
-        eprintln!("note: {}", visible_line(assumption));
+        note(&format!("note: {}", visible_line(assumption)));
     }
-    eprintln!("{}{}", visible_text(&apiui::describe(plan)), visible_text(written));
+    note(&format!("{}{}", visible_text(&apiui::describe(plan)), visible_text(written)));
 }
 
 fn plan_options(kept: KeptOptions) -> Result<Options, Failure> {
@@ -153,14 +154,7 @@ fn page(plan: &Plan, code: &str, react: &str, output: Option<&Path>) -> Result<S
 /// Writes to stdout, to a file or into a folder.
 fn one_file(text: &str, name: &str, output: Option<&Path>) -> Result<String, Failure> {
     let Some(output) = output else {
-        let written = std::io::stdout().lock().write_all(text.as_bytes());
-        // A closed pipe is not an error.
-        return match written {
-            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-                Err(write_failure(Path::new("stdout"), &error))
-            }
-            _ => Ok(String::new()),
-        };
+        return crate::output::print(text).map(|()| String::new());
     };
     let is_file = output.extension().is_some() && !output.is_dir();
     let path = if is_file { output.to_owned() } else { output.join(name) };
@@ -206,13 +200,13 @@ struct Progress {
 impl Progress {
     fn show(&self, step: usize, name: &str) {
         if self.shown {
-            eprint!("\r[{:<20}] {name:<10}", "#".repeat(step * 5));
+            note_part(&format!("\r[{:<20}] {name:<10}", "#".repeat(step * 5)));
         }
     }
 
     fn end(&self) {
         if self.shown {
-            eprint!("\r{:40}\r", "");
+            note_part(&format!("\r{:40}\r", ""));
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::{sandboxing, workspaces};
 
 #[derive(clap::Args)]
 pub(crate) struct GrantsArguments {
-    /// Grant this to the project: see docs/sandbox.md.
+    /// Grant this to the project: see `dragoman docs sandbox`.
     #[arg(long, value_name = "GRANT")]
     add: Vec<String>,
     /// Take this grant back.

@@ -1,16 +1,17 @@
 //! `dragoman login` and `dragoman logout`: stores and deletes keys and sign-ins of the user.
 
-use std::io::{BufRead, IsTerminal, Read, Write};
+use std::io::{BufRead, IsTerminal, Read};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use config::{CredentialFile, Credentials, Environment, Inputs, Resolved, StoredCredential};
 use domain::Failure;
 
-use super::{connect, failed};
+use super::{connect, failed, finish};
 use crate::attaching::refusal_inside_tool_call;
 use crate::github::{self, SignInServer};
 use crate::lifetime;
+use crate::output::{deliver, note_part, print, print_line};
 use crate::providers;
 
 /// The maximum length of a key.
@@ -34,14 +35,13 @@ pub(crate) fn login(provider: Option<&str>) -> ExitCode {
     if provider == github::PROVIDER {
         return lifetime::run(async { sign_in_to_github(&resolved, kept.as_ref()).await });
     }
-    match read_key(provider).and_then(|key| kept.put(provider, StoredCredential::Key { key })) {
-        Ok(()) => {
-            println!("The key of {provider} is stored in {}.", kept.path().display());
-            println!("`dragoman models` lists what can be used now.");
-            ExitCode::SUCCESS
-        }
-        Err(failure) => failed(&failure),
-    }
+    let stored = read_key(provider).and_then(|key| kept.put(provider, StoredCredential::Key { key }));
+    finish(stored.and_then(|()| {
+        let place = kept.path().display();
+        print(format!(
+            "The key of {provider} is stored in {place}.\n`dragoman models` lists what can be used now.\n"
+        ))
+    }))
 }
 
 /// An address is that of a server for `--connect`.
@@ -54,25 +54,18 @@ fn store_token(url: &str, kept: &CredentialFile) -> ExitCode {
         let key = read_key(&name)?;
         kept.put(&name, StoredCredential::Key { key }).map(|()| name)
     });
-    match stored {
-        Ok(name) => {
-            println!("The token of {name} is stored in {}.", kept.path().display());
-            ExitCode::SUCCESS
-        }
-        Err(failure) => failed(&failure),
-    }
+    let place = kept.path().display();
+    finish(stored.and_then(|name| print_line(&format!("The token of {name} is stored in {place}."))))
 }
 
 /// Asks for the provider, then for its key: the login that an editor starts in its terminal.
 pub(crate) fn choose() -> ExitCode {
     let environment = Environment::from_process();
-    for (name, state) in
-        providers::keys(&resolved(&environment), &CredentialFile::new(&environment).providers())
-    {
-        println!("{name:<16} {state}");
+    let kept = CredentialFile::new(&environment).providers();
+    if let Err(failure) = print(key_lines(&resolved(&environment), &kept)) {
+        return failed(&failure);
     }
-    eprint!("\nThe provider to log in to: ");
-    let _ = std::io::stderr().flush();
+    note_part("\nThe provider to log in to: ");
     let mut line = String::new();
     // The lock ends here: the key is read next.
     let read = std::io::stdin().lock().take(256).read_line(&mut line);
@@ -94,10 +87,7 @@ pub(crate) fn logout(provider: &str) -> ExitCode {
         Err(failure) => return failed(failure),
     };
     match kept.remove(provider) {
-        Ok(true) => {
-            println!("The key of {provider} is deleted.");
-            ExitCode::SUCCESS
-        }
+        Ok(true) => finish(print_line(&format!("The key of {provider} is deleted."))),
         Ok(false) => failed(
             &Failure::user(format!("No key of {provider} is stored."))
                 .hint("Remove a key of the environment or of a configuration file there."),
@@ -122,33 +112,34 @@ fn check_provider(provider: &str, resolved: &Resolved) -> Result<(), Failure> {
 
 fn list(environment: &Environment, resolved: &Resolved) -> ExitCode {
     let kept = CredentialFile::new(environment).providers();
-    println!("{:<16} key", "provider");
-    for (name, state) in providers::keys(resolved, &kept) {
-        println!("{name:<16} {state}");
-    }
-    println!("\nName one: dragoman login anthropic");
-    ExitCode::SUCCESS
+    let lines = key_lines(resolved, &kept);
+    finish(print(format!("{:<16} key\n{lines}\nName one: dragoman login anthropic\n", "provider")))
+}
+
+fn key_lines(resolved: &Resolved, kept: &[String]) -> String {
+    providers::keys(resolved, kept).iter().map(|(name, state)| format!("{name:<16} {state}\n")).collect()
 }
 
 async fn sign_in_to_github(resolved: &Resolved, kept: &dyn Credentials) -> Result<(), Failure> {
     let network = Arc::new(crate::network::of(resolved)?);
     let server = SignInServer::new(resolved.settings.providers.get(github::PROVIDER), network);
     let device = server.begin().await?;
-    println!("Open {} and type the code {}.", device.verification_uri, device.user_code);
-    println!("Waiting for the sign-in (Ctrl-C cancels) …");
+    // Without the code nobody can sign in.
+    deliver(format!(
+        "Open {} and type the code {}.\nWaiting for the sign-in (Ctrl-C cancels) …\n",
+        device.verification_uri, device.user_code
+    ))?;
     let signed_in = server.finish(&device).await?;
     kept.put(github::PROVIDER, signed_in)?;
-    println!("You are signed in to GitHub Copilot.");
-    Ok(())
+    print_line("You are signed in to GitHub Copilot.")
 }
 
 /// Reads the key from the terminal without echo, or the first line of a pipe.
 fn read_key(provider: &str) -> Result<String, Failure> {
     let typed = if std::io::stdin().is_terminal() {
-        eprint!("The key of {provider} (not shown): ");
-        let _ = std::io::stderr().flush();
+        note_part(&format!("The key of {provider} (not shown): "));
         let typed = platform::terminal::read_hidden_line();
-        eprintln!();
+        note_part("\n");
         typed
     } else {
         let mut text = String::new();

@@ -52,10 +52,7 @@ fn write_all(command: Command, directory: &Path) -> ExitCode {
     let written =
         std::fs::create_dir_all(directory).and_then(|()| clap_mangen::generate_to(command, directory));
     match written {
-        Ok(()) => {
-            println!("The pages are in {}.", directory.display());
-            ExitCode::SUCCESS
-        }
+        Ok(()) => super::print_bytes(format!("The pages are in {}.\n", directory.display()).as_bytes()),
         Err(error) => failed(&Failure::user(format!("{} cannot be written: {error}.", directory.display()))),
     }
 }

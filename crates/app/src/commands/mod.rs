@@ -1,6 +1,4 @@
-//! One file per command; the logic is in the crate that owns the data. Only this module prints.
-
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "commands print their results")]
+//! One file per command; the logic is in the crate that owns the data. Commands print by `crate::output`.
 
 pub(crate) mod acp;
 pub(crate) mod attach;
@@ -14,6 +12,7 @@ pub(crate) mod connect;
 pub(crate) mod connect_arguments;
 #[cfg(feature = "interfaces")]
 pub(crate) mod copilot;
+pub(crate) mod docs;
 pub(crate) mod doctor;
 pub(crate) mod doctor_sandbox;
 #[cfg(feature = "serve")]
@@ -88,17 +87,20 @@ pub(crate) use without_studio as studio;
 
 /// Prints a failure and returns exit code 1.
 pub(crate) fn failed(failure: &Failure) -> ExitCode {
-    eprintln!("dragoman: {}", domain::visible_text(&failure.to_string()));
+    crate::output::note(&format!("dragoman: {}", domain::visible_text(&failure.to_string())));
     ExitCode::FAILURE
 }
 
-/// Writes to stdout. A closed pipe is not an error.
+/// Prints the result of a command and returns its exit code: 1 where stdout cannot be written.
+#[must_use]
 pub(crate) fn print_bytes(bytes: &[u8]) -> ExitCode {
-    use std::io::Write;
-    match std::io::stdout().lock().write_all(bytes) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            failed(&Failure::user(format!("Writing to stdout failed: {error}.")))
-        }
-        _ => ExitCode::SUCCESS,
+    finish(crate::output::print(bytes))
+}
+
+/// The exit code of a command that prints its failure.
+pub(crate) fn finish(result: Result<(), Failure>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failed(&failure),
     }
 }

@@ -9,7 +9,6 @@ use domain::{AskKind, Failure, SessionId, Store};
 use serde_json::{Value, json};
 use terminal::text::{clean_line, shorten};
 
-use super::print_bytes;
 use crate::{lifetime, stores};
 
 /// Facts read at a time.
@@ -59,8 +58,7 @@ pub(crate) fn run(json: bool) -> ExitCode {
         } else {
             chats.iter().map(lines).collect()
         };
-        print_bytes(domain::visible_text(&text).as_bytes());
-        Ok(())
+        crate::output::print(domain::visible_text(&text).as_bytes())
     })
 }
 

@@ -14,6 +14,7 @@ use web::{Host, Site};
 use super::failed;
 use super::ps::{self, Activity, SeenChats};
 use super::serve_arguments::ServeArguments;
+use super::serve_network::HostName;
 use super::web_page::{self, Start};
 use super::{editors, serve_network, serve_tokens};
 use crate::attaching::refusal_inside_tool_call;
@@ -43,7 +44,9 @@ pub(crate) fn run(mut arguments: ServeArguments, level: Option<Level>) -> ExitCo
 
 async fn serve(arguments: ServeArguments, environment: Environment) -> Result<(), Failure> {
     workspaces::change_folder(arguments.cwd.as_deref())?;
+    let forwarded = forwarded_hosts(&arguments.host)?;
     let host = Host::bind(arguments.port).await.map_err(|error| web_page::no_port(arguments.port, &error))?;
+    let host = host.forwarded(forwarded);
     let bound = host.bound().clone();
     let store = stores::open(&environment)?;
     let engine = Workspaces::open(environment.clone())?;
@@ -81,6 +84,23 @@ async fn serve(arguments: ServeArguments, environment: Environment) -> Result<()
     let served = lifetime::until_signal(served).await;
     lifetime::shut_down(engine).await;
     served.unwrap_or(Ok(()))
+}
+
+/// Only names of this machine: others need TLS and accounts.
+fn forwarded_hosts(names: &[String]) -> Result<Vec<String>, Failure> {
+    let mut hosts = Vec::new();
+    for text in names {
+        let name = HostName::parse(text)?;
+        if !matches!(name.name.as_str(), "127.0.0.1" | "localhost") {
+            return Err(Failure::user(format!("{} is not a name of this machine.", name.name))
+                .hint("Serve other machines with --listen IP:PORT; `dragoman docs serve` shows how."));
+        }
+        let port = name.port.ok_or_else(|| {
+            Failure::user("--host needs a port here.").hint(format!("Write --host {}:PORT.", name.name))
+        })?;
+        hosts.push(name.with_port(port, 80));
+    }
+    Ok(hosts)
 }
 
 /// Pages ask for it every few seconds: each look reads what is new.

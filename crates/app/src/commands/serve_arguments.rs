@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-pub(crate) const HELP: &str = "Example:\n  dragoman serve                     opens the page in your browser\n  dragoman serve -C ~/project        new chats work in this folder\n  dragoman serve --no-open --json    prints {\"url\", \"port\", \"pid\"} for scripts\n\nThe page is served on 127.0.0.1 only. Its link works once; press Enter for another one. Ctrl-C ends it and stops its turns.\n\nFor other machines, with TLS and accounts (docs/serve.md):\n  dragoman serve tokens add anna --role drive --budget 20\n  dragoman serve --listen 192.0.2.7:8443 --host build.example.com --workspace ~/project\n  dragoman serve audit --verify\nAll users of one server share its operating-system account.";
+pub(crate) const HELP: &str = "Example:\n  dragoman serve                     opens the page in your browser\n  dragoman serve -C ~/project        new chats work in this folder\n  dragoman serve --no-open --json    prints {\"url\", \"port\", \"pid\"} for scripts\n\nThe page is served on 127.0.0.1 only. Its link works once; press Enter for another one. Ctrl-C ends it and stops its turns.\n\nFor other machines, with TLS and accounts (`dragoman docs serve`):\n  dragoman serve tokens add anna --role drive --budget 20\n  dragoman serve --listen 192.0.2.7:8443 --host build.example.com --workspace ~/project\n  dragoman serve audit --verify\nAll users of one server share its operating-system account.";
 
 #[derive(Args)]
 pub(crate) struct ServeArguments {
@@ -29,8 +29,9 @@ pub(crate) struct ServeArguments {
     /// A folder that accounts may work in; can be given several times.
     #[arg(long, value_name = "DIR", requires = "listen")]
     pub workspace: Vec<PathBuf>,
-    /// A name under which clients reach this server; can be given several times.
-    #[arg(long, value_name = "NAME", requires = "listen")]
+    /// A name under which clients reach this server, with the port where another one is forwarded to it (`ssh -L`, a
+    /// container); can be given several times.
+    #[arg(long, value_name = "NAME[:PORT]")]
     pub host: Vec<String>,
     /// The certificate chain, in PEM; without it a certificate is made and kept.
     #[arg(long, value_name = "FILE", requires = "listen", requires = "key")]

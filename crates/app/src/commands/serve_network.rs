@@ -4,7 +4,7 @@
 //! here is for its owner alone.
 
 use std::io::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use super::ps::SeenChats;
 use super::serve::running;
 use super::serve_arguments::ServeArguments;
 use crate::workspaces::Workspaces;
-use crate::{lifetime, stores};
+use crate::{lifetime, output, stores};
 
 /// How long a lost connection of an editor can be resumed.
 const KEPT: Duration = Duration::from_secs(300);
@@ -36,8 +36,11 @@ pub(super) async fn serve(
 ) -> Result<(), Failure> {
     let store = stores::open(&environment)?;
     check(&arguments, address, store.as_ref()).await?;
-    let names = names(&arguments, address);
-    let tls = certificate(&arguments, &names, &environment)?;
+    let names = names(&arguments, address)?;
+    let mut plain: Vec<String> = names.iter().map(|name| name.name.clone()).collect();
+    let mut seen = std::collections::HashSet::new();
+    plain.retain(|name| seen.insert(name.clone()));
+    let tls = certificate(&arguments, &plain, &environment)?;
     let accounts = Accounts::open(store.clone(), &arguments.workspace)?;
     let bind = Listener::bind(address, tls.clone()).await;
     let listener = bind.map_err(|error| {
@@ -66,12 +69,13 @@ pub(super) async fn serve(
     });
     let url = format!("https://{}", hosts(&names, port).first().cloned().unwrap_or_default());
     let served = async {
-        announce(&arguments, &url, port, &tls);
+        announce(&arguments, &url, port, &tls)?;
         listener.serve(router).await;
+        Ok(())
     };
-    lifetime::until_signal(served).await;
+    let served = lifetime::until_signal(served).await;
     lifetime::shut_down(engine).await;
-    Ok(())
+    served.unwrap_or(Ok(()))
 }
 
 /// What a server for other machines must have.
@@ -84,13 +88,6 @@ async fn check(arguments: &ServeArguments, address: SocketAddr, store: &dyn Stor
         return Err(Failure::user(format!("{address} has no name by which clients reach it."))
             .hint("Name it with --host NAME, or listen at one address of this machine."));
     }
-    let is_plain = |name: &String| {
-        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.'))
-    };
-    if let Some(name) = arguments.host.iter().find(|name| !is_plain(name)) {
-        return Err(Failure::user(format!("{name:?} is not the name of a host."))
-            .hint("Give --host a name without port and scheme, such as build.example.com."));
-    }
     if arguments.budget.is_some_and(|budget| !budget.is_finite() || budget < 0.0) {
         return Err(Failure::user("A budget is an amount of US dollars, 0 or more."));
     }
@@ -101,20 +98,67 @@ async fn check(arguments: &ServeArguments, address: SocketAddr, store: &dyn Stor
     Ok(())
 }
 
-/// The names that clients may use.
-fn names(arguments: &ServeArguments, address: SocketAddr) -> Vec<String> {
-    let mut names: Vec<String> = arguments.host.iter().map(|name| name.to_ascii_lowercase()).collect();
-    if !address.ip().is_unspecified() {
-        names.push(address.ip().to_string());
-    }
-    names
+/// A name under which clients reach a server.
+#[derive(Debug, PartialEq)]
+pub(super) struct HostName {
+    /// In lower case, an IPv6 address without brackets.
+    pub(super) name: String,
+    /// Where another port is forwarded to that of the server.
+    pub(super) port: Option<u16>,
 }
 
-/// As they stand in requests.
-fn hosts(names: &[String], port: u16) -> Vec<String> {
-    let bracketed = |name: &String| if name.contains(':') { format!("[{name}]") } else { name.clone() };
-    let hosts = names.iter().map(bracketed);
-    hosts.map(|name| if port == 443 { name } else { format!("{name}:{port}") }).collect()
+impl HostName {
+    /// `NAME`, `NAME:PORT` or `[IPv6]:PORT`.
+    pub(super) fn parse(text: &str) -> Result<Self, Failure> {
+        let wrong = || {
+            Failure::user(format!("{text:?} is not the name of a host.")).hint(
+                "Give --host a name without scheme and path, such as build.example.com or localhost:9443.",
+            )
+        };
+        let lower = text.to_ascii_lowercase();
+        if let Ok(address) = lower.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+            return Ok(Self { name: address.to_string(), port: None });
+        }
+        if let Ok(address) = lower.parse::<SocketAddr>() {
+            let port = Some(address.port()).filter(|port| *port > 0).ok_or_else(wrong)?;
+            return Ok(Self { name: address.ip().to_string(), port: Some(port) });
+        }
+        let (name, port) =
+            lower.split_once(':').map_or((lower.as_str(), None), |(name, port)| (name, Some(port)));
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
+        if name.is_empty() || !name.chars().all(is_plain) {
+            return Err(wrong());
+        }
+        let is_number = |port: &&str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+        let port = match port {
+            None => None,
+            Some(port) => {
+                let number = Some(port).filter(is_number).and_then(|port| port.parse::<u16>().ok());
+                Some(number.filter(|port| *port > 0).ok_or_else(wrong)?)
+            }
+        };
+        Ok(Self { name: name.to_owned(), port })
+    }
+
+    /// As requests have it: without the usual port.
+    pub(super) fn with_port(&self, port: u16, usual: u16) -> String {
+        let name = if self.name.contains(':') { format!("[{}]", self.name) } else { self.name.clone() };
+        if port == usual { name } else { format!("{name}:{port}") }
+    }
+}
+
+/// The names that clients may use.
+fn names(arguments: &ServeArguments, address: SocketAddr) -> Result<Vec<HostName>, Failure> {
+    let mut names = arguments.host.iter().map(|name| HostName::parse(name)).collect::<Result<Vec<_>, _>>()?;
+    if !address.ip().is_unspecified() {
+        names.push(HostName { name: address.ip().to_string(), port: None });
+    }
+    Ok(names)
+}
+
+/// As they are in requests. A forwarded port is named by the user, so no other port is accepted.
+fn hosts(names: &[HostName], port: u16) -> Vec<String> {
+    names.iter().map(|name| name.with_port(name.port.unwrap_or(port), 443)).collect()
 }
 
 /// ACP and ECA over WebSocket, for callers with a token.
@@ -193,14 +237,40 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(unreadable)
 }
 
-fn announce(arguments: &ServeArguments, url: &str, port: u16, tls: &Tls) {
+fn announce(arguments: &ServeArguments, url: &str, port: u16, tls: &Tls) -> Result<(), Failure> {
     if arguments.json {
         let value = json!({
             "url": url, "port": port, "pid": std::process::id(), "fingerprint": tls.fingerprint(),
         });
-        println!("{value}");
-        return;
+        return output::print(format!("{value}\n"));
     }
-    println!("Server: {url}\nFingerprint of the certificate (SHA-256): {}", tls.fingerprint());
-    println!("All users of this server share its operating-system account. Ctrl-C ends it.");
+    output::print(format!(
+        "Server: {url}\nFingerprint of the certificate (SHA-256): {}\n\
+         All users of this server share its operating-system account. Ctrl-C ends it.\n",
+        tls.fingerprint()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_ports_where_one_is_forwarded() {
+        for (text, host) in [
+            ("build.example.com", "build.example.com:8443"),
+            ("Build.Example.com:9443", "build.example.com:9443"),
+            ("localhost:443", "localhost"),
+            ("192.0.2.7:9000", "192.0.2.7:9000"),
+            ("[2001:db8::7]:9000", "[2001:db8::7]:9000"),
+            ("2001:db8::7", "[2001:db8::7]:8443"),
+        ] {
+            let name = HostName::parse(text).unwrap_or_else(|failure| panic!("{text}: {failure}"));
+            assert_eq!(hosts(&[name], 8443), [host], "{text}");
+        }
+        for wrong in ["", ":80", "a:", "a:0", "a:70000", "a:+80", "https://a", "a/b", "a b", "a:80:90", "a@b"]
+        {
+            assert!(HostName::parse(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use setup::{EDITORS, Edit, Editor, Folders, Plan, SetupError};
 
 use super::failed;
-use crate::installation;
+use crate::{installation, output};
 
 pub(crate) const HELP: &str = "Example:
   dragoman setup                    the editors of this machine
@@ -92,7 +92,7 @@ fn with_hint(error: SetupError, editor: &Editor, command: &str) -> Failure {
     let failure = Failure::user(error.to_string());
     match error {
         SetupError::Unclear { .. } | SetupError::Unwritable { .. } => failure.hint(format!(
-            "Make the change by hand: {} starts `{command}`; docs/install.md shows the lines.",
+            "Make the change by hand: {} starts `{command}`; `dragoman docs install` shows the lines.",
             editor.title
         )),
         SetupError::Unreadable { .. } | SetupError::Changed(_) | SetupError::NothingToUndo => failure,
@@ -184,9 +184,9 @@ impl Step<'_> {
         let shown = visible_line(&edit.file.display().to_string()).into_owned();
         if !self.arguments.json {
             let verb = if edit.after.is_none() { "Remove" } else { "Change" };
-            print(&format!("{verb} {shown}:\n\n{diff}"));
+            output::print_line(&format!("{verb} {shown}:\n\n{diff}"))?;
         }
-        if !self.is_wanted() {
+        if !self.is_wanted()? {
             let message = "Nothing was changed.";
             return Ok(self.report(&edit.file, "planned", json!({"diff": diff}), message));
         }
@@ -208,17 +208,18 @@ impl Step<'_> {
     }
 
     /// Without a terminal nobody can say yes, so only `--yes` counts.
-    fn is_wanted(&self) -> bool {
+    fn is_wanted(&self) -> Result<bool, Failure> {
         if self.arguments.yes || self.arguments.dry_run || self.arguments.json {
-            return self.arguments.yes;
+            return Ok(self.arguments.yes);
         }
         if !std::io::stdin().is_terminal() {
-            super::print_bytes(b"There is no terminal to ask in; `--yes` makes the change.\n");
-            return false;
+            output::print_line("There is no terminal to ask in; `--yes` makes the change.")?;
+            return Ok(false);
         }
-        super::print_bytes(b"Make this change? [y/N] ");
+        output::deliver("Make this change? [y/N] ")?;
         let mut answer = String::new();
-        std::io::stdin().lock().read_line(&mut answer).is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+        let read = std::io::stdin().lock().read_line(&mut answer);
+        Ok(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"))
     }
 
     fn write(&self, edit: Option<&Edit>) -> Result<Option<std::path::PathBuf>, Failure> {

@@ -3,7 +3,7 @@
 //! Invariants: a specification reaches only files in its own folder, and the network only if asked; a reference reaches
 //! neither this machine nor a private network, unless the specification itself came from that server.
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -44,10 +44,9 @@ pub(crate) fn check(place: &str, fetch_refs: bool, as_json: bool) -> ExitCode {
             lines.push(format!("{place}: usable, {count} operation{}.", if count == 1 { "" } else { "s" }));
         }
     }
-    // A reader that has seen enough, such as `head`, is not an error.
-    let mut out = std::io::stdout().lock();
-    let _ = lines.iter().try_for_each(|line| writeln!(out, "{line}"));
-    if read.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let printed = super::print_bytes(text.as_bytes());
+    if read.is_ok() { printed } else { ExitCode::FAILURE }
 }
 
 /// `file:line:column: error: …`, or with a JSON pointer in place of line and column.

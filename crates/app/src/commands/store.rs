@@ -23,7 +23,7 @@ const PAGE: usize = 512;
 pub(crate) enum StoreTask {
     /// Copy all chats into another store, verify each, and go on where an earlier run stopped.
     #[command(
-        after_help = "The database is the one that `store` or DRAGOMAN_STORE names (docs/scale.md).\nExit code 1: a chat was left out.\n\nExample:\n  dragoman store migrate --to postgres\n  dragoman store migrate --to sqlite --delete"
+        after_help = "The database is the one that `store` or DRAGOMAN_STORE names (`dragoman docs scale`).\nExit code 1: a chat was left out.\n\nExample:\n  dragoman store migrate --to postgres\n  dragoman store migrate --to sqlite --delete"
     )]
     Migrate {
         /// Where the chats go; they come from the other one.
@@ -67,7 +67,7 @@ pub(crate) fn run(task: StoreTask) -> ExitCode {
     let opened = stores::open_database(&environment).and_then(|database| {
         let database = database.ok_or_else(|| {
             Failure::config("No PostgreSQL database is set.").hint(
-                "Set `store` in your own config.json, or DRAGOMAN_STORE, to postgres://…; see docs/scale.md.",
+                "Set `store` in your own config.json, or DRAGOMAN_STORE, to postgres://…; see `dragoman docs scale`.",
             )
         })?;
         Ok((database, stores::open_file(&environment)?))
@@ -84,7 +84,7 @@ pub(crate) fn run(task: StoreTask) -> ExitCode {
         let mut outcome = migrate(from.as_ref(), to.as_ref(), delete).await?;
         outcome.spent_today = carry_today(from.as_ref(), to.as_ref()).await?;
         outcome.tabs = copy_tabs(from, to).await?;
-        print(&outcome, json);
+        print(&outcome, json)?;
         if outcome.left.is_empty() {
             return Ok(());
         }
@@ -93,7 +93,7 @@ pub(crate) fn run(task: StoreTask) -> ExitCode {
     })
 }
 
-fn print(outcome: &Outcome, json: bool) {
+fn print(outcome: &Outcome, json: bool) -> Result<(), Failure> {
     let Outcome { copied, known, facts, spent_today, tabs, left } = outcome;
     let text = if json {
         let left: Vec<_> =
@@ -112,7 +112,7 @@ fn print(outcome: &Outcome, json: bool) {
         }
         text
     };
-    super::print_bytes(domain::visible_text(&text).as_bytes());
+    crate::output::print(domain::visible_text(&text).as_bytes())
 }
 
 /// The cost of today counts for the cap of the day in both stores. Running it twice adds nothing.

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use crate::approve::Approve;
 
 pub(crate) const SUBMIT_HELP: &str =
-    "The queue is in the PostgreSQL database that `store` or DRAGOMAN_STORE names (docs/scale.md). A task can only tighten
+    "The queue is in the PostgreSQL database that `store` or DRAGOMAN_STORE names (`dragoman docs scale`). A task can only tighten
 what the worker's own settings allow.
 
 Example:

@@ -120,8 +120,9 @@ fn database(environment: &Environment) -> Result<std::sync::Arc<dyn Store>, Fail
 }
 
 fn no_database() -> Failure {
-    Failure::config("Tasks are in a PostgreSQL database, and none is set.")
-        .hint("Set `store` in your own config.json, or DRAGOMAN_STORE, to postgres://…; see docs/scale.md.")
+    Failure::config("Tasks are in a PostgreSQL database, and none is set.").hint(
+        "Set `store` in your own config.json, or DRAGOMAN_STORE, to postgres://…; see `dragoman docs scale`.",
+    )
 }
 
 async fn find(queue: &TaskQueue, id: &str) -> Result<Task, Failure> {
@@ -157,8 +158,7 @@ async fn print_patch(queue: &TaskQueue, id: &str) -> Result<(), Failure> {
     let Some(patch) = queue.patch(&task.id).await?.filter(|patch| !patch.is_empty()) else {
         return Err(Failure::user("The task has no changes."));
     };
-    super::print_bytes(&patch);
-    Ok(())
+    crate::output::print(&patch)
 }
 
 async fn cancel(queue: &TaskQueue, id: &str, json: bool) -> Result<(), Failure> {
@@ -254,8 +254,7 @@ fn shown(task: &Task) -> String {
 }
 
 fn print(text: &str) -> Result<(), Failure> {
-    super::print_bytes(domain::visible_text(text).as_bytes());
-    Ok(())
+    crate::output::print(domain::visible_text(text).as_bytes())
 }
 
 /// A model must not hand itself more work, budget or machines than its user knows of.

@@ -69,7 +69,7 @@ fn grant(environment: &Environment, folder: &Path, name: &str, yes: bool) -> Res
     }
     let text = review_text(name, &review);
     if !yes && std::io::stdin().is_terminal() {
-        super::print_bytes(format!("{text}\nTrust these settings? [y/N] ").as_bytes());
+        crate::output::deliver(format!("{text}\nTrust these settings? [y/N] "))?;
         let mut answer = String::new();
         let read = std::io::stdin().lock().read_line(&mut answer);
         if read.is_err() || !matches!(answer.trim(), "y" | "Y" | "yes") {

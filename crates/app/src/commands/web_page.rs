@@ -9,6 +9,8 @@ use process::Spawn;
 use serde_json::json;
 use web::Bound;
 
+use crate::output::deliver;
+
 const BROWSER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How a page is announced.
@@ -23,9 +25,10 @@ pub(super) struct Start {
 pub(super) fn announce(start: &Start, bound: &Bound, environment: &Environment) -> Result<(), Failure> {
     let link = bound.new_link().map_err(|error| Failure::internal(error.to_string()))?;
     if start.json {
-        println!("{}", json!({"url": link, "port": bound.port(), "pid": std::process::id()}));
+        deliver(format!("{}\n", json!({"url": link, "port": bound.port(), "pid": std::process::id()})))?;
     } else {
-        println!("{}: {link}\nThe link works once; press Enter for another one. Ctrl-C ends it.", start.name);
+        let end = "The link works once; press Enter for another one. Ctrl-C ends it.";
+        deliver(format!("{}: {link}\n{end}\n", start.name))?;
     }
     if !start.no_open {
         open_browser(environment, link);
@@ -47,7 +50,9 @@ fn print_links_on_enter(name: &'static str, bound: Bound) {
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines() {
             let (Ok(_), Ok(link)) = (line, bound.new_link()) else { return };
-            println!("{name}: {link}");
+            if deliver(format!("{name}: {link}\n")).is_err() {
+                return;
+            }
         }
     });
 }

@@ -42,7 +42,7 @@ pub(crate) fn check(settings: &WorkerSettings) -> Result<(), Failure> {
         return Err(Failure::config(
             "`worker.repositories` names no repository, so this worker would take no task.",
         )
-        .hint("Name folders or addresses of git in your own config.json; see docs/scale.md."));
+        .hint("Name folders or addresses of git in your own config.json; see `dragoman docs scale`."));
     }
     match settings.approve.iter().find(|word| Approve::from_str(word, false).is_err()) {
         None => Ok(()),

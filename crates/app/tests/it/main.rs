@@ -64,6 +64,7 @@ mod managed;
 mod mcp_commands;
 mod mcp_server;
 mod one_history;
+mod output;
 mod permissions;
 #[cfg(target_os = "linux")]
 mod postgres;

@@ -219,3 +219,50 @@ async fn what_a_killed_process_had_said_is_shown_and_no_chat_is_deleted_by_half(
     let (_, out, _) = run(&home, &config, &["chats", "list"]).await;
     assert!(out.contains(&id), "{out}");
 }
+
+/// `docs` shows the pages that messages name: plain where nobody looks at a terminal.
+#[tokio::test]
+async fn the_documentation_is_in_the_program() {
+    let (home, config) = (Home::new(), json!({}));
+    let (code, out, _) = run(&home, &config, &["docs"]).await;
+    assert!(code == Some(0) && out.contains("approvals") && out.contains("protocols/acp"), "{out}");
+    let (code, out, _) = run(&home, &config, &["docs", "--json"]).await;
+    let listed: Value = serde_json::from_str(&out).expect("JSON");
+    let names: Vec<&str> =
+        listed["pages"].as_array().expect("pages").iter().filter_map(|page| page["name"].as_str()).collect();
+    assert!(code == Some(0) && names.contains(&"sandbox") && names.len() > 30, "{names:?}");
+    for name in &names {
+        let (code, out, _) = run(&home, &config, &["docs", name]).await;
+        assert!(code == Some(0) && out.starts_with("# "), "{name}");
+        assert!(!out.contains('\u{1b}'), "{name}");
+    }
+    let (code, out, _) = run(&home, &config, &["docs", "--json", "docs/run.md"]).await;
+    let page: Value = serde_json::from_str(&out).expect("JSON");
+    assert!(
+        code == Some(0) && page["name"] == "run" && page["text"].as_str().expect("text").contains("exit")
+    );
+    let (code, _, err) = run(&home, &config, &["docs", "aproval"]).await;
+    assert!(code == Some(2) && err.contains("There is no page") && err.contains("approvals"), "{err}");
+    let (_, out, _) = run(&home, &config, &["completions", "bash"]).await;
+    assert!(out.contains("many-windows"), "shells complete the names of pages");
+}
+
+/// A value that is not used is not shown as if it were in force.
+#[tokio::test]
+async fn refused_settings_are_shown_as_refused() {
+    let home = Home::new();
+    let config = json!({"maxSteps": -1, "logLevel": "warn",
+        "providers": {"lab": {"api": "smoke-signals", "url": "http://127.0.0.1:9", "models": {"m": {}}}}});
+    let (code, out, err) = run(&home, &config, &["config", "show"]).await;
+    assert_eq!(code, Some(0), "{err}");
+    let line =
+        |key: &str| out.lines().find(|line| line.starts_with(&format!("{key} = "))).unwrap_or_default();
+    assert!(line("maxSteps").contains("refused: must be a whole number"), "{out}");
+    assert!(line("providers.lab.api").contains("refused: "), "{out}");
+    assert!(!line("logLevel").is_empty() && !line("logLevel").contains("refused"), "{out}");
+    let (_, out, _) = run(&home, &config, &["config", "show", "--json"]).await;
+    let shown: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(shown["settings"]["maxSteps"], 200, "the default is in force: {shown:#}");
+    assert!(shown["settings"]["providers"]["lab"].get("api").is_none(), "{shown:#}");
+    assert!(shown["refused"].to_string().contains("smoke-signals"), "{shown:#}");
+}

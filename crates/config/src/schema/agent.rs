@@ -101,7 +101,7 @@ pub(super) struct PromptTexts {
     /// The system prompt of inline completion.
     #[schemars(extend("examples" = ["Continue the text at the cursor."]))]
     completion: String,
-    /// The system prompt for predicting the next edit. It must keep the form of the answer; see docs/extending.md.
+    /// The system prompt for predicting the next edit. It must keep the form of the answer; see `dragoman docs extending`.
     #[schemars(extend("examples" = ["${file:next-edit.md}"]))]
     next_edit: String,
     /// The system prompt for rewriting a selection.

@@ -48,7 +48,7 @@ struct SettingsFile {
     /// Behaviors by name. `agent` and `plan` are built in; other names add your own.
     #[schemars(extend("default" = {"agent": {}, "plan": {}}), extend("examples" = [{"review": {"inherit": "plan", "systemPrompt": "Review the changes."}}]))]
     agent: BTreeMap<String, Agent>,
-    /// Model vendors and servers by name. Names such as `anthropic` or `openai` need only a key; see docs/providers.md.
+    /// Model vendors and servers by name. Names such as `anthropic` or `openai` need only a key; see `dragoman docs providers`.
     #[schemars(extend("examples" = [{"house": {"api": "openai-chat", "url": "http://127.0.0.1:8000/v1", "models": {"qwen": {}}}}]))]
     providers: BTreeMap<String, Provider>,
     /// Models that take over, in this order, when the model of a chat fails.
@@ -65,18 +65,18 @@ struct SettingsFile {
     /// Certificates for requests over the network. Proxies come from the usual environment variables.
     network: NetworkSection,
     /// The PostgreSQL database that holds the chats, as `postgres://user:password@host/database`. Without it they are in the
-    /// data folder of this machine. Only your own files and `DRAGOMAN_STORE` may set it; see docs/scale.md.
+    /// data folder of this machine. Only your own files and `DRAGOMAN_STORE` may set it; see `dragoman docs scale`.
     #[schemars(extend("examples" = ["postgres://me@db.example.com/chats", "${cmd:pass show dragoman/store}"]))]
     store: String,
     /// Whether commands and MCP servers run in a sandbox: `on`, `off`, or `ask`, which also asks about commands that the
-    /// sandbox contains. Only your own files may set it; see docs/sandbox.md.
+    /// sandbox contains. Only your own files may set it; see `dragoman docs sandbox`.
     #[schemars(extend("default" = "on"), extend("examples" = ["ask"]))]
     sandbox: String,
     /// What every command and MCP server is granted beyond the rules of the sandbox. Only your own files may set it; see
-    /// docs/sandbox.md.
+    /// `dragoman docs sandbox`.
     #[schemars(extend("examples" = [["network:git.example.com", "write:/data/shop"]]))]
     sandbox_grants: Vec<String>,
-    /// How much of the former contents of files is kept for undo. Only your own files may set it; see docs/undo.md.
+    /// How much of the former contents of files is kept for undo. Only your own files may set it; see `dragoman docs undo`.
     undo: UndoSection,
     /// What commands, hooks and MCP servers inherit.
     shell: ShellEnvironmentSection,
@@ -107,10 +107,10 @@ struct SettingsFile {
     #[schemars(extend("default" = 10), range(min = 1, max = 600), extend("examples" = [30]))]
     editor_timeout_seconds: u64,
 
-    /// The service or the model that the tool `web_search` asks. Without it the model has no such tool; see docs/providers.md.
+    /// The service or the model that the tool `web_search` asks. Without it the model has no such tool; see `dragoman docs providers`.
     web_search: WebSearchSection,
     /// Language servers for chats without an editor that has them, by name. Programs that are installed under their usual
-    /// names need no entry; the name of such a program changes it. See docs/language-servers.md.
+    /// names need no entry; the name of such a program changes it. See `dragoman docs language-servers`.
     #[schemars(extend("examples" = [{"gopls": {"disabled": true}, "nil": {"command": "nil", "extensions": ["nix"]}}]))]
     language_servers: BTreeMap<String, LanguageServerEntry>,
     /// Seconds that a language server may take to answer, its start included.
@@ -118,7 +118,7 @@ struct SettingsFile {
     lsp_timeout_seconds: u64,
 
     /// Commands of your own that the model may call as tools, by name. They are reviewed and run as the lines of
-    /// `shell_command` are; see docs/extending.md.
+    /// `shell_command` are; see `dragoman docs extending`.
     #[schemars(extend("examples" = [{"find-file": {"description": "Finds files by name.", "command": "find . -name {{pattern}}", "schema": {"properties": {"pattern": {"type": "string"}}, "required": ["pattern"]}}}]))]
     custom_tools: BTreeMap<String, CustomToolEntry>,
     /// Folders with skills, beside those in `skills` folders: each a folder with a `SKILL.md`, or a folder of such folders.
@@ -146,7 +146,7 @@ struct SettingsFile {
     #[schemars(extend("default" = false), extend("examples" = [true]))]
     include_parent_agents_files: bool,
 
-    /// Programs of yours that run at events, by name; see docs/hooks.md. A `preToolCall` hook that cannot be read or
+    /// Programs of yours that run at events, by name; see `dragoman docs hooks`. A `preToolCall` hook that cannot be read or
     /// cannot run makes the calls that it is about ask.
     #[schemars(extend("examples" = [{"guard": {"type": "preToolCall", "matcher": "eca__shell_command", "actions": [{"type": "shell", "shell": "~/bin/check.sh"}]}}]))]
     hooks: BTreeMap<String, Hook>,
@@ -191,7 +191,7 @@ struct SettingsFile {
     variants_by_model: Map<String, Value>,
     /// Export of traces and metrics (OpenTelemetry, OTLP over HTTP), by the names of the standard variables in small letters
     /// with dots. Nothing is exported without an address. `"content": true` also sends prompts, paths, arguments and results.
-    /// Only your own files may set it; see docs/telemetry.md.
+    /// Only your own files may set it; see `dragoman docs telemetry`.
     #[schemars(extend("examples" = [{"otel.exporter.otlp.endpoint": "http://127.0.0.1:4318", "otel.exporter.otlp.headers": "x-api-key=${env:OTLP_KEY}"}]))]
     otlp: Map<String, Value>,
     /// Plugins: sources by their names, each with `source` (an address of git, or a folder), and `install`, the names of
@@ -200,7 +200,7 @@ struct SettingsFile {
     #[schemars(extend("examples" = [{"mine": {"source": "~/plugins"}, "install": ["code-review"]}]))]
     plugins: Map<String, Value>,
     /// What `dragoman worker` takes, allows and spends; a task can only ask for less. Only your own files may set it; see
-    /// docs/scale.md.
+    /// `dragoman docs scale`.
     worker: WorkerSection,
     /// The web server of ECA.
     #[schemars(extend("x-unsupported" = true))]

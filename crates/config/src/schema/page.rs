@@ -36,7 +36,7 @@ A text may hold references: `${env:NAME}` or `${env:NAME:default}`, `${file:path
 schema beside it, editors check and complete the file.
 ";
 
-/// The text of docs/configuration.md.
+/// The text of the reference page.
 pub fn configuration_page() -> String {
     let mut page = String::from(INTRODUCTION);
     let keys = keys::all();

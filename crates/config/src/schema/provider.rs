@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Provider {
-    /// The API that the server speaks: `openai-responses`, `openai-chat`, `anthropic` or another of docs/providers.md.
+    /// The API that the server speaks: `openai-responses`, `openai-chat`, `anthropic` or another of `dragoman docs providers`.
     #[schemars(extend("examples" = ["openai-chat"]))]
     api: String,
     /// The address of the server. Also from `NAME_API_URL`.
@@ -156,7 +156,7 @@ pub(super) struct McpServerEntry {
     /// Whether the program has the network. A server of a project has package registries alone, whatever it says.
     #[schemars(extend("default" = true), extend("examples" = [false]))]
     network: bool,
-    /// What the program is granted beyond the rules of the sandbox; not for a server of a project. See docs/sandbox.md.
+    /// What the program is granted beyond the rules of the sandbox; not for a server of a project. See `dragoman docs sandbox`.
     #[schemars(extend("examples" = [["write:/home/me/notes"]]))]
     grants: Vec<String>,
     /// Whether the server may ask for answers of your model (sampling). You are asked each time, and the chat pays. Not for

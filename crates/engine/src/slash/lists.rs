@@ -10,7 +10,7 @@ pub(super) fn hooks(session: &Session) -> String {
     let hooks = &session.workspace.settings.hooks;
     let unreadable = &session.workspace.settings.tools.approval.blocking_hooks;
     if hooks.is_empty() && unreadable.is_empty() {
-        return "No hooks are configured. See docs/hooks.md.".to_owned();
+        return "No hooks are configured. See `dragoman docs hooks`.".to_owned();
     }
     let mut lines = Vec::new();
     for event in HookEvent::ALL {
@@ -67,7 +67,7 @@ pub(super) fn subagents(session: &Session) -> String {
 pub(super) fn skills(session: &Session) -> String {
     let skills = session.workspace.texts.skills();
     if skills.is_empty() {
-        return "There are no skills. `/skill-create` writes one; see docs/extending.md.".to_owned();
+        return "There are no skills. `/skill-create` writes one; see `dragoman docs extending`.".to_owned();
     }
     let line =
         |skill: &Skill| format!("- **{}**: {} ({})", skill.name, skill.description, skill.folder.display());

@@ -134,7 +134,7 @@ impl Folder<'_> {
                 _ => plan.leave_out(
                     &source,
                     "its text",
-                    "a rule on request is a skill here (docs/extending.md)",
+                    "a rule on request is a skill here (`dragoman docs extending`)",
                 ),
             }
         }

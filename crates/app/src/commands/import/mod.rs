@@ -20,8 +20,9 @@ use config::Environment;
 use domain::{Failure, visible_line, visible_text};
 use serde_json::{Value, json};
 
-use super::{failed, print_bytes};
+use super::failed;
 use crate::lifetime;
+use crate::output::{deliver, print};
 use chats::ForeignChat;
 use plan::{Plan, Program, Scope, Step};
 
@@ -73,13 +74,12 @@ pub(crate) fn run(arguments: &ImportArguments) -> ExitCode {
     lifetime::run(async {
         let import = prepare(&environment, &folder, arguments).await?;
         if !arguments.json {
-            print_bytes(visible_text(&import.text()).as_bytes());
+            print(visible_text(&import.text()).as_bytes())?;
         }
-        let wanted = !import.is_empty() && is_wanted(arguments);
+        let wanted = !import.is_empty() && is_wanted(arguments)?;
         let written = if wanted { import.write(&environment).await? } else { Vec::new() };
         let report = import.report(&written, wanted, arguments.json);
-        print_bytes(visible_text(&report).as_bytes());
-        Ok(())
+        print(visible_text(&report).as_bytes())
     })
 }
 
@@ -125,18 +125,18 @@ async fn prepare<'a>(
 }
 
 /// Without a terminal nobody can say yes, so only `--yes` counts.
-fn is_wanted(arguments: &ImportArguments) -> bool {
+fn is_wanted(arguments: &ImportArguments) -> Result<bool, Failure> {
     if arguments.yes || arguments.dry_run || arguments.json {
-        return arguments.yes;
+        return Ok(arguments.yes);
     }
     if !std::io::stdin().is_terminal() {
-        print_bytes(b"\nThere is no terminal to ask in; `--yes` imports this.\n");
-        return false;
+        print("\nThere is no terminal to ask in; `--yes` imports this.\n")?;
+        return Ok(false);
     }
-    print_bytes(b"\nImport this? [y/N] ");
-    let _ = std::io::stdout().flush();
+    deliver("\nImport this? [y/N] ")?;
     let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer).is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    Ok(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 impl Import<'_> {

@@ -186,7 +186,7 @@ fn claude_settings(plan: &mut Plan<'_>, place: &Place, values: &Value) {
     for (event, groups) in values["hooks"].as_object().into_iter().flatten() {
         let hooks = groups.as_array().into_iter().flatten().flat_map(|group| group["hooks"].as_array());
         for command in hooks.flatten().filter_map(|hook| hook["command"].as_str()) {
-            let why = "hooks get other input here and stay off; docs/hooks.md shows how to write one";
+            let why = "hooks get other input here and stay off; `dragoman docs hooks` shows how to write one";
             plan.leave_out(&place.0, format!("hook {event}: {command}"), why);
         }
     }
@@ -239,7 +239,7 @@ fn codex_tables(plan: &mut Plan<'_>, place: &Place, text: &str) {
     for table in names {
         let why = match table.split('.').next().unwrap_or(table) {
             "mcp_servers" => continue,
-            "model_providers" => "set `providers` (docs/providers.md); keys stay where they are",
+            "model_providers" => "set `providers` (`dragoman docs providers`); keys stay where they are",
             "projects" => "trust a folder with `dragoman trust`",
             _ => NO_EQUIVALENT,
         };
@@ -291,7 +291,7 @@ fn opencode_settings(plan: &mut Plan<'_>, place: &Place, values: &Value) {
     let keys = [
         ("model", "set `defaultModel` to a model of yours: `dragoman models` lists them"),
         ("provider", "set `providers`; keys stay where they are"),
-        ("agent", "write `agent.NAME` (docs/agents.md)"),
+        ("agent", "write `agent.NAME` (`dragoman docs agents`)"),
         ("instructions", "name the files in `rules`"),
         ("plugin", "plugins of opencode cannot run here"),
         ("theme", "set `chat.theme`"),
@@ -345,7 +345,7 @@ fn opencode_permission(plan: &mut Plan<'_>, place: &Place, tool: &str, decision:
                 let rule = permissions::of_opencode_command(&pattern, list);
                 plan.rule(&place.0, list, &shown, &rule);
             }
-            _ => plan.leave_out(&place.0, shown, "write the rule yourself (docs/approvals.md)"),
+            _ => plan.leave_out(&place.0, shown, "write the rule yourself (`dragoman docs approvals`)"),
         }
     }
 }
@@ -359,8 +359,11 @@ fn gemini(plan: &mut Plan<'_>) {
         place.servers(plan, &values["mcpServers"]);
         let keys = [
             ("model", "set `defaultModel` to a model of yours: `dragoman models` lists them"),
-            ("tools", "write rules yourself (docs/approvals.md)"),
-            ("hooks", "hooks get other input here and stay off; docs/hooks.md shows how to write one"),
+            ("tools", "write rules yourself (`dragoman docs approvals`)"),
+            (
+                "hooks",
+                "hooks get other input here and stay off; `dragoman docs hooks` shows how to write one",
+            ),
             ("context", "AGENTS.md, CLAUDE.md and GEMINI.md are read"),
         ];
         place.leave_out_keys(plan, &values, &keys, &["mcpServers"]);
@@ -369,8 +372,10 @@ fn gemini(plan: &mut Plan<'_>) {
         Place::user(plan, Program::Gemini, ".gemini/commands"),
         Place::project(plan, Program::Gemini, ".gemini/commands"),
     ] {
-        commands
-            .only_name(plan, "write the prompts of these commands as Markdown files (docs/instructions.md)");
+        commands.only_name(
+            plan,
+            "write the prompts of these commands as Markdown files (`dragoman docs instructions`)",
+        );
     }
     Place::user(plan, Program::Gemini, ".gemini/GEMINI.md").instructions(plan);
 }

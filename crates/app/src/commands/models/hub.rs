@@ -3,7 +3,7 @@
 //! Invariants: size and SHA-256 are those that the hub states, and are checked before the file gets its name; no header
 //! of ours follows a redirect; an interrupted download leaves its part for the next try.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use super::choices::Choice;
 use super::embedded::filled_bar;
+use crate::output::{note_part, print_line};
 
 /// A request without an answer, and a download without data, fail after this time.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -103,28 +104,25 @@ async fn download(environment: &Environment, file: &HubFile, id: &str) -> Result
     let models = environment.models_dir();
     let path = models.join(format!("{id}.gguf"));
     if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() == file.bytes) {
-        println!("local/{id} is already installed: {}", path.display());
-        return Ok(());
+        return print_line(&format!("local/{id} is already installed: {}", path.display()));
     }
     let mut incoming = Incoming::resume(&models, id).map_err(|error| Failure::user(error.to_string()))?;
     check_space(&models, file.bytes.saturating_sub(incoming.written()))?;
-    println!(
-        "{} of {} ({:.1} GB, license {})",
-        file.name,
-        file.repository,
-        file.bytes as f64 / 1e9,
-        file.license
-    );
+    let gigabytes = file.bytes as f64 / 1e9;
+    print_line(&format!(
+        "{} of {} ({gigabytes:.1} GB, license {})",
+        file.name, file.repository, file.license
+    ))?;
     if incoming.written() > 0 {
-        println!("Going on after the {} MB that are there.", incoming.written() / 1_000_000);
+        let megabytes = incoming.written() / 1_000_000;
+        print_line(&format!("Going on after the {megabytes} MB that are there."))?;
     }
     if incoming.written() != file.bytes {
         fetch(environment, file, &mut incoming).await?;
     }
     let unexpected = |error: local_model::InstallError| Failure::user(error.to_string());
     let path = incoming.finish_checked(file.bytes, &file.sha256, Engine::check).map_err(unexpected)?;
-    println!("local/{id} is installed: {}", path.display());
-    Ok(())
+    print_line(&format!("local/{id} is installed: {}", path.display()))
 }
 
 async fn fetch(environment: &Environment, file: &HubFile, incoming: &mut Incoming) -> Result<(), Failure> {
@@ -143,8 +141,7 @@ async fn fetch(environment: &Environment, file: &HubFile, incoming: &mut Incomin
         let next = tokio::select! {
             next = tokio::time::timeout_at(silent_until, body.next()) => next,
             _ = redraw.tick(), if is_terminal => {
-                eprint!("\r{}", filled_bar(incoming.written(), file.bytes));
-                let _ = std::io::stderr().flush();
+                note_part(&format!("\r{}", filled_bar(incoming.written(), file.bytes)));
                 continue;
             }
         };
@@ -158,7 +155,7 @@ async fn fetch(environment: &Environment, file: &HubFile, incoming: &mut Incomin
         incoming.write(&bytes).map_err(unwritable)?;
     }
     if is_terminal {
-        eprint!("\r{}\r", " ".repeat(64));
+        note_part(&format!("\r{}\r", " ".repeat(64)));
     }
     if incoming.written() < file.bytes {
         return Err(interrupted("the connection ended early"));

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cli::ModelsTask;
 use crate::models::{self, AllModels};
+use crate::output::print;
 use crate::providers::{self, ProviderDeps};
 use crate::{lifetime, network};
 
@@ -34,19 +35,15 @@ async fn list(environment: &Environment, json: bool, refresh: bool) -> Result<()
     let (list, default) = (models.list(), models.default_model());
     if json {
         let shown: Vec<Value> = list.iter().map(model_json).collect();
-        super::print_bytes(format!("{:#}\n", json!({"default": default, "models": shown})).as_bytes());
-        return Ok(());
+        return print(format!("{:#}\n", json!({"default": default, "models": shown})));
     }
     if list.is_empty() {
-        println!("No model can be used yet.");
-        println!("{}", models::NO_MODEL_HINT);
-        return Ok(());
+        return print(format!("No model can be used yet.\n{}\n", models::NO_MODEL_HINT));
     }
     let mut lines =
         vec![format!("{:<48} {:>10} {:>9}  $ in / out per million", "model", "context", "output")];
     lines.extend(list.iter().map(|model| line(model, default.as_deref() == Some(model.id.as_str()))));
-    super::print_bytes(format!("{}\n", lines.join("\n")).as_bytes());
-    Ok(())
+    print(format!("{}\n", lines.join("\n")))
 }
 
 /// The members here are a promise to scripts.

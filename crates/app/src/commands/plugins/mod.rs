@@ -15,6 +15,7 @@ use domain::{Failure, visible_line, visible_text};
 use serde_json::{Value, json};
 
 use super::failed;
+use crate::output::{deliver, print_line};
 use crate::workspaces;
 use fetch::Snapshot;
 
@@ -252,7 +253,7 @@ fn name_of(path: &Path) -> String {
 }
 
 fn confirm(text: &str, question: &str, yes: bool) -> Result<bool, Failure> {
-    super::print_bytes(format!("{}\n", visible_text(text)).as_bytes());
+    print_line(&visible_text(text))?;
     if yes {
         return Ok(true);
     }
@@ -260,7 +261,7 @@ fn confirm(text: &str, question: &str, yes: bool) -> Result<bool, Failure> {
         return Err(Failure::user("Nobody can be asked here.")
             .hint("Look at the text above, and add --yes to agree."));
     }
-    super::print_bytes(format!("{question} [y/N] ").as_bytes());
+    deliver(format!("{question} [y/N] "))?;
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
     Ok(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"))

@@ -86,7 +86,7 @@ pub(crate) struct RunArguments {
     /// The same as `--output events`.
     #[arg(long, conflicts_with = "output")]
     pub json: bool,
-    /// What stdout receives (docs/run.md).
+    /// What stdout receives (`dragoman docs run`).
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Output::Text)]
     pub output: Output,
     /// Also write the final answer to this file.

@@ -56,7 +56,9 @@ fn read_stdin(timeout: Option<Duration>) -> Result<String, Failure> {
     let first = timeout.map_or(STDIN_NOTICE_DELAY, |timeout| timeout.min(STDIN_NOTICE_DELAY));
     let read = match receiver.recv_timeout(first) {
         Err(RecvTimeoutError::Timeout) => {
-            eprintln!("dragoman: waiting for the end of stdin; use </dev/null if there is no input.");
+            crate::output::note(
+                "dragoman: waiting for the end of stdin; use </dev/null if there is no input.",
+            );
             match timeout {
                 Some(timeout) => receiver.recv_timeout(timeout.saturating_sub(first)).ok(),
                 None => receiver.recv().ok(),

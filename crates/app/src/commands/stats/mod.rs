@@ -14,8 +14,9 @@ use std::process::ExitCode;
 use config::Environment;
 use domain::Failure;
 
-use super::{failed, print_bytes};
+use super::failed;
 use crate::cli::StatsArguments;
+use crate::output::print;
 use crate::{lifetime, stores};
 
 pub(crate) fn run(arguments: StatsArguments) -> ExitCode {
@@ -28,14 +29,13 @@ pub(crate) fn run(arguments: StatsArguments) -> ExitCode {
         let workspace = arguments.here.then(crate::workspaces::current_folder);
         let stats = collect::collect(journal.as_ref(), workspace, arguments.days).await?;
         if arguments.json {
-            print_bytes(format!("{:#}\n", stats.json()).as_bytes());
+            print(format!("{:#}\n", stats.json()))
         } else if let Some(path) = &arguments.html {
             write(path, &page::render(&stats))?;
-            print_bytes(format!("Written to {}.\n", path.display()).as_bytes());
+            print(format!("Written to {}.\n", path.display()))
         } else {
-            print_bytes(text::render(&stats, columns(&environment)).as_bytes());
+            print(text::render(&stats, columns(&environment)))
         }
-        Ok(())
     })
 }
 
