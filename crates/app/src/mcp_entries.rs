@@ -20,8 +20,7 @@ pub(crate) fn add(
     entry: &Value,
     folder: Option<&Path>,
 ) -> Result<SavedFile, Failure> {
-    check_name(name)?;
-    check_entry(name, entry)?;
+    check(name, entry)?;
     let file = match folder {
         Some(folder) => McpFile::of_folder(folder),
         None => McpFile::of_user(environment),
@@ -74,6 +73,12 @@ pub(crate) fn find(
         .hint("`dragoman mcp list` shows the servers."))
 }
 
+/// Refuses an entry that could never start.
+pub(crate) fn check(name: &str, entry: &Value) -> Result<(), Failure> {
+    check_name(name)?;
+    check_entry(name, entry)
+}
+
 fn check_name(name: &str) -> Result<(), Failure> {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.len() > 100 || !name.chars().all(is_plain) {
@@ -119,11 +124,42 @@ pub(crate) fn unused_members(text: &str, is_toml: bool) -> Vec<(String, Vec<Stri
     named.filter(|(_, members)| !members.is_empty()).collect()
 }
 
+/// Which tools of a server another program lets its model use.
+#[derive(Debug, PartialEq)]
+pub(crate) enum ToolLimit {
+    /// A list of the only ones.
+    Only,
+    /// All but these.
+    Without(Vec<String>),
+}
+
+/// The servers that are limited to some of their tools.
+pub(crate) fn tool_limits(text: &str, is_toml: bool) -> Vec<(String, ToolLimit)> {
+    let texts = |value: &Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().filter_map(|it| Some(it.as_str()?.to_owned())).collect()
+    };
+    let limit = |entry: &Value| {
+        if ONLY.iter().any(|member| entry[*member].is_array()) {
+            return Some(ToolLimit::Only);
+        }
+        let without: Vec<String> = WITHOUT.iter().flat_map(|member| texts(&entry[*member])).collect();
+        (!without.is_empty()).then_some(ToolLimit::Without(without))
+    };
+    let servers = read_servers(text, is_toml).unwrap_or_default();
+    servers.into_iter().filter_map(|(name, entry)| Some((name, limit(&entry)?))).collect()
+}
+
+/// Members that name the only tools, and those that must not be used: Gemini, codex, Cline.
+const ONLY: [&str; 3] = ["includeTools", "enabled_tools", "enabledTools"];
+const WITHOUT: [&str; 3] = ["excludeTools", "disabled_tools", "disabledTools"];
+
 /// Members that `convert` reads, and those that say only what another one shows.
 fn is_used(member: &str) -> bool {
     let read =
         ["command", "args", "env", "url", "headers", "disabled", "serverUrl", "httpUrl", "http_headers"];
     read.contains(&member)
+        || WITHOUT.contains(&member)
+        || ONLY.contains(&member)
         || matches!(member, "enabled" | "bearer_token_env_var" | "type" | "transport" | "description")
 }
 

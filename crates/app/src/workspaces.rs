@@ -79,6 +79,7 @@ pub(crate) struct StartedEngine {
     pub(crate) engine: Engine,
     /// Why chats are not stored, if the user did not ask for that.
     pub(crate) notice: Option<String>,
+    pub(crate) store: Arc<dyn Store>,
     _temporary: Option<tempfile::TempDir>,
 }
 
@@ -99,8 +100,8 @@ impl Workspaces {
         let database = if options.is_ephemeral { None } else { stores::open_database(&environment)? };
         if database.is_some() || !options.is_ephemeral && is_writable(&data) {
             let store = database.map_or_else(|| stores::open_file(&environment), Ok)?;
-            let engine = Self::open_on(store, environment, options)?;
-            return Ok(StartedEngine { engine, notice: None, _temporary: None });
+            let engine = Self::open_on(store.clone(), environment, options)?;
+            return Ok(StartedEngine { engine, notice: None, store, _temporary: None });
         }
         let temporary = tempfile::Builder::new()
             .prefix("dragoman-")
@@ -108,9 +109,9 @@ impl Workspaces {
             .map_err(|error| Failure::user(format!("There is no temporary folder for the chat: {error}.")))?;
         let notice = (!options.is_ephemeral)
             .then(|| format!("{} cannot be written, so this chat is not stored.", data.display()));
-        let store = Arc::new(store::Journal::open(temporary.path())?);
-        let engine = Self::open_on(store, environment, options)?;
-        Ok(StartedEngine { engine, notice, _temporary: Some(temporary) })
+        let store: Arc<dyn Store> = Arc::new(store::Journal::open(temporary.path())?);
+        let engine = Self::open_on(store.clone(), environment, options)?;
+        Ok(StartedEngine { engine, notice, store, _temporary: Some(temporary) })
     }
 
     pub(crate) fn open_on(

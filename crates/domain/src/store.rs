@@ -16,6 +16,11 @@ pub trait Store: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
+    /// Why the store makes its callers wait at this moment, as a sentence for the user.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
+
     /// Takes the right to append, or says who has it. Held until `release`, until this process ends, or until another
     /// process took it because this one could not renew it.
     fn lease<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Lease, Failure>>;

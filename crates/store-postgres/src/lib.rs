@@ -155,6 +155,10 @@ impl PostgresStore {
 }
 
 impl Store for PostgresStore {
+    fn trouble(&self) -> Option<String> {
+        self.pool.trouble()
+    }
+
     fn lease<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Lease, Failure>> {
         Box::pin(self.leases.acquire(session, self.reading()))
     }

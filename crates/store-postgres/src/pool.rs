@@ -24,6 +24,7 @@ use crate::tls::Tls;
 const CONNECTIONS: usize = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const SILENT: &str = "it does not answer";
 
 /// For every connection: a commit that was acknowledged is on the server's disk, whatever the role's default is; no
 /// request runs for longer than this program waits for it.
@@ -54,6 +55,8 @@ pub(crate) struct Pool {
     permits: Semaphore,
     tls: OnceLock<Tls>,
     schema: OnceCell<()>,
+    /// Why the last try failed, or what a first connection waits for; `None` after a success.
+    trouble: Mutex<Option<String>>,
 }
 
 /// One connection with its prepared statements.
@@ -94,6 +97,7 @@ impl Pool {
             permits: Semaphore::new(CONNECTIONS),
             tls: OnceLock::new(),
             schema: OnceCell::new(),
+            trouble: Mutex::default(),
         }
     }
 
@@ -110,10 +114,14 @@ impl Pool {
         let mut pause = FIRST_PAUSE;
         loop {
             let reason = match self.once(times.one, &mut attempt).await {
-                Ok(done) => return Ok(done),
+                Ok(done) => {
+                    self.set_trouble(None);
+                    return Ok(done);
+                }
                 Err(Trouble::Refused(failure)) => return Err(failure),
                 Err(Trouble::Away(reason)) => reason,
             };
+            self.set_trouble(Some(reason.clone()));
             // What waits in the pool is most likely dead too.
             self.idle().clear();
             if Instant::now() + pause > deadline {
@@ -125,6 +133,16 @@ impl Pool {
         }
     }
 
+    /// Why callers wait, as a sentence for the user.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let reason = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        Some(away(self.address.get(), &reason).to_string())
+    }
+
+    fn set_trouble(&self, trouble: Option<String>) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    }
+
     /// One try.
     pub(crate) async fn once<T, F>(
         &self,
@@ -134,7 +152,7 @@ impl Pool {
     where
         F: Future<Output = (Connection, Result<T, Trouble>)> + Send,
     {
-        let late = |_| Trouble::Away("it does not answer".to_owned());
+        let late = |_| Trouble::Away(SILENT.to_owned());
         let permit = timeout(limit, self.permits.acquire()).await.map_err(late)?;
         let _permit = permit.map_err(|_| Trouble::Refused(Failure::closed()))?;
         let work = async {
@@ -155,6 +173,9 @@ impl Pool {
     /// A connection to a database in the current format.
     async fn connect(&self) -> Result<Connection, Trouble> {
         let address = self.address().await?;
+        if self.trouble().is_none() {
+            self.set_trouble(Some(SILENT.to_owned()));
+        }
         let (client, driver) = self.open(address).await?;
         let driver = tokio::spawn(driver);
         let mut connection = Connection { client, statements: HashMap::new(), driver };

@@ -10,4 +10,4 @@ pub use chat::theme::Palette;
 pub use chat::{
     AllowRule, Bindings, ChatOptions, Intro, ProjectRules, TerminalServices, chat, is_background_light,
 };
-pub use run::{Exit, Finished, OutputFormat, RunOptions, print_failure, run};
+pub use run::{Exit, Finished, OutputFormat, RunOptions, TroubleSource, print_failure, run};

@@ -201,6 +201,7 @@ impl Tools {
             format: OutputFormat::Summary,
             quiet: false,
             schema: None,
+            trouble: None,
             to_terminal: false,
         })
     }

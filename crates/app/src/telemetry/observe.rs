@@ -36,6 +36,10 @@ impl Store for ObservedStore {
         self.0.prepare()
     }
 
+    fn trouble(&self) -> Option<String> {
+        self.0.trouble()
+    }
+
     fn append<'a>(
         &'a self,
         session: &'a SessionId,

@@ -294,3 +294,51 @@ async fn retries_are_counted() {
         assert_eq!(bench.fake.requests().len() - before, requests, "--retries {retries}: {}", ran.err);
     }
 }
+
+/// A server that could never start is a mistake of this call: nothing is asked, and the reason is on both sides.
+#[tokio::test]
+async fn wrong_servers_on_the_command_line_are_refused() {
+    let bench = Fixture::new().await;
+    for (config, reason) in [
+        (r#"{"x":1}"#, "is no object"),
+        (r#"{"mcpServers":{"x":[]}}"#, "is no object"),
+        (r#"{"mcpServers":[]}"#, "has no servers"),
+        (r#"{"x":{"command":""}}"#, "neither a command nor a url"),
+        (r#"{"x":{"command":"true","args":"a"}}"#, "mcpServers.x.args"),
+        (r#"{"x":{"command":"true","env":["A=1"]}}"#, "mcpServers.x.env"),
+        (r#"{"x":{"url":"http://127.0.0.1:9","headers":5}}"#, "mcpServers.x.headers"),
+        (r#"{"x":"#, "is not JSON"),
+        ("[1]", "cannot be read"),
+    ] {
+        let ran = bench.run(&["--mcp-config", config, "hi"]).await;
+        assert!(ran.code == Some(2) && ran.err.contains(reason), "{config}: {:?} {}", ran.code, ran.err);
+        assert!(ran.out.is_empty(), "{}", ran.out);
+    }
+    let ran = bench.run(&["--json", "--mcp-config", r#"{"x":1}"#, "hi"]).await;
+    let end: Value = serde_json::from_str(ran.out.lines().last().expect("an event")).expect("JSON");
+    assert_eq!((&end["type"], &end["exit"]), (&json!("end"), &json!(2)), "{}", ran.out);
+    assert!(bench.fake.requests().is_empty(), "no model was asked");
+    // Members that only other programs know do no harm.
+    bench.fake.answer(Answer::text("ok"));
+    let ran =
+        bench.run(&["--mcp-config", r#"{"x":{"type":"stdio","command":"true","timeout":5}}"#, "hi"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+}
+
+/// With the database away, the end by `--timeout` says what was waited for, and no password.
+#[tokio::test]
+async fn a_timeout_without_the_database_gives_the_reason() {
+    let bench = Fixture::new().await;
+    let store = "postgres://me:hunter2@127.0.0.1:9/chats";
+    for (arguments, is_json) in
+        [(&["--timeout", "1", "hi"][..], false), (&["--json", "--timeout", "1", "hi"], true)]
+    {
+        let output = bench.command(arguments).env("DRAGOMAN_STORE", store).output().await.expect("it runs");
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(4), "{err}");
+        let said = if is_json { &out } else { &err };
+        assert!(said.contains("The time is up.") && said.contains("cannot be used now"), "{said}");
+        assert!(said.contains("127.0.0.1") && !format!("{out}{err}").contains("hunter2"), "{said}");
+    }
+    assert!(bench.fake.requests().is_empty());
+}

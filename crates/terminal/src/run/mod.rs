@@ -9,6 +9,7 @@ mod printer;
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::command::{
@@ -56,9 +57,13 @@ pub struct RunOptions {
     pub quiet: bool,
     /// The answer must be JSON that matches this schema.
     pub schema: Option<Value>,
+    /// Says what the run waits for, beside a model.
+    pub trouble: Option<TroubleSource>,
     /// Stdout is a terminal: control characters of the answer are removed.
     pub to_terminal: bool,
 }
+
+pub type TroubleSource = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// What stdout receives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -105,6 +110,7 @@ pub async fn run(engine: Engine, options: RunOptions, out: &mut dyn Write, err: 
     let abilities = Abilities { client: "terminal".into(), grants: options.grants, ..Abilities::default() };
     let deadline = Instant::now() + options.timeout.unwrap_or(NO_TIMEOUT);
     let stop = options.stop.clone();
+    let trouble = options.trouble.clone();
     let started = async {
         options.schema.as_ref().map_or(Ok(()), answer_schema::check_schema)?;
         let link = engine.attach(abilities).await?;
@@ -118,7 +124,7 @@ pub async fn run(engine: Engine, options: RunOptions, out: &mut dyn Write, err: 
         Ok(Ok(mut run)) => return run.follow(&mut printer).await,
         Ok(Err(failure)) if failure.kind == FailureKind::User => (Exit::Usage, failure),
         Ok(Err(failure)) => (Exit::Failed, failure),
-        Err(_) => (Exit::Spent, Failure::user("The time is up.")),
+        Err(_) => (Exit::Spent, Failure::user(time_is_up(trouble.as_ref()))),
     };
     let message = failure.to_string();
     let outcome = match (exit == Exit::Spent, stop.is_cancelled()) {
@@ -129,6 +135,12 @@ pub async fn run(engine: Engine, options: RunOptions, out: &mut dyn Write, err: 
     printer.never_started(outcome, exit, &message);
     printer.message(&message);
     Finished { exit, answer: String::new() }
+}
+
+/// The end by `--timeout`, with the reason where something other than the model was waited for.
+fn time_is_up(trouble: Option<&TroubleSource>) -> String {
+    let reason = trouble.and_then(|trouble| trouble());
+    reason.map_or_else(|| "The time is up.".to_owned(), |reason| format!("The time is up. {reason}"))
 }
 
 /// Tells a program that reads stdout why the run did not start.
@@ -145,7 +157,7 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
     let workspace = WorkspaceSpec { roots: options.roots.clone(), options: None };
     let catalog = commands.call(|reply| Command::Enter { workspace, reply }).await?;
     let mut notices: Vec<String> = catalog.notices.iter().map(|notice| notice.text.clone()).collect();
-    check_rules(&notices)?;
+    check_flags(&notices)?;
     notices.extend(wait_for_servers(&commands, prompt_server(&options.prompt)).await?);
     check_command(&commands, &options.prompt).await?;
     let change = SessionSettings {
@@ -177,6 +189,7 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
         link: commands,
         follower,
         schema: options.schema,
+        trouble: options.trouble,
         session: info.id,
         model: accepted.model,
         notices,
@@ -188,13 +201,15 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
     })
 }
 
-/// A rule of the command line that means nothing is a mistake of this call: a run without it would do more than asked.
-fn check_rules(notices: &[String]) -> Result<(), Failure> {
-    let wrong = notices.iter().find(|text| text.starts_with("command line: `toolCall.approval."));
-    match wrong.and_then(|text| text.strip_prefix("command line: ")) {
-        None => Ok(()),
-        Some(text) => Err(Failure::user(format!("--allow or --deny is wrong: {text}"))),
-    }
+/// A setting of the command line that means nothing is a mistake of this call: a run without a rule would do more than
+/// asked, and one without a server less.
+fn check_flags(notices: &[String]) -> Result<(), Failure> {
+    let mut of_flags = notices.iter().filter_map(|text| text.strip_prefix("command line: "));
+    // Members of servers that only other programs know do no harm.
+    let is_harmless = |text: &str| text.starts_with("`mcpServers.") && text.contains("ignored");
+    let Some(text) = of_flags.find(|text| !is_harmless(text)) else { return Ok(()) };
+    let flag = if text.starts_with("`mcpServers.") { "--mcp-config" } else { "--allow or --deny" };
+    Err(Failure::user(format!("{flag} is wrong: {text}")))
 }
 
 /// Loads the chat to continue, or opens a new one.
@@ -286,6 +301,7 @@ struct Run {
     link: Commands,
     follower: Follower,
     schema: Option<Value>,
+    trouble: Option<TroubleSource>,
     session: SessionId,
     model: String,
     notices: Vec<String>,
@@ -411,7 +427,7 @@ impl Run {
             result: None,
         };
         match outcome {
-            None => failed(Exit::Spent, "timeout", "The time is up."),
+            None => failed(Exit::Spent, "timeout", &time_is_up(self.trouble.as_ref())),
             Some(Outcome::Done) => self.conclude_done(),
             Some(Outcome::MaxSteps) => failed(Exit::Spent, "maxSteps", "The step limit was reached."),
             Some(Outcome::Repeating) => {

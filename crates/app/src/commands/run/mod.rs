@@ -4,9 +4,10 @@ mod arguments;
 mod input;
 mod overrides;
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use arguments::{HELP, RunArguments};
@@ -22,13 +23,14 @@ use super::failed;
 use crate::cli::Level;
 use crate::lifetime;
 use crate::logging;
+use crate::output::{self, note};
 use crate::workspaces::{self, EngineOptions, Workspaces};
 
 pub(crate) fn run(arguments: RunArguments, level: Option<Level>) -> ExitCode {
     let format = format(arguments.output, arguments.json);
     let usage = |failure: &Failure| {
         failed(failure);
-        terminal::print_failure(format, Exit::Usage, failure, &mut std::io::stdout());
+        terminal::print_failure(format, Exit::Usage, failure, &mut output::stdout());
         ExitCode::from(Exit::Usage as u8)
     };
     if let Err(failure) = workspaces::change_folder(arguments.cwd.as_deref()) {
@@ -53,9 +55,11 @@ pub(crate) fn run(arguments: RunArguments, level: Option<Level>) -> ExitCode {
         let (quiet, stop) = (options.quiet, options.stop.clone());
         let engine = Workspaces::start_engine(environment, engine_options)?;
         if let Some(notice) = engine.notice.as_ref().filter(|_| !quiet) {
-            eprintln!("dragoman: {notice}");
+            note(&format!("dragoman: {notice}"));
         }
-        let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
+        let store = engine.store.clone();
+        options.trouble = Some(Arc::new(move || store.trouble()));
+        let (mut out, mut err) = (output::stdout(), std::io::stderr());
         let turn = terminal::run(engine.engine.clone(), options, &mut out, &mut err);
         let finished = lifetime::stop_on_signal(turn, &stop).await;
         lifetime::shut_down(engine.engine).await;
@@ -96,7 +100,8 @@ fn options(arguments: RunArguments) -> Result<(RunOptions, EngineOptions), Failu
             let root = roots.first().map_or(Path::new("."), PathBuf::as_path);
             contexts.extend(input::mentioned(&written, root));
             for name in input::missing(&written, root).iter().filter(|_| !arguments.quiet) {
-                eprintln!("dragoman: There is no {} here, so it is not added.", domain::visible_text(name));
+                let name = domain::visible_text(name);
+                note(&format!("dragoman: There is no {name} here, so it is not added."));
             }
         }
         Some(_) => prompt = input::text_alone(prompt),
@@ -119,7 +124,8 @@ fn options(arguments: RunArguments) -> Result<(RunOptions, EngineOptions), Failu
         format: format(arguments.output, arguments.json),
         quiet: arguments.quiet,
         schema,
-        to_terminal: std::io::stdout().is_terminal(),
+        trouble: None,
+        to_terminal: output::is_terminal(),
     };
     Ok((options, engine_options))
 }

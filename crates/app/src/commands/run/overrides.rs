@@ -5,6 +5,8 @@ use std::path::Path;
 use domain::Failure;
 use serde_json::{Map, Value, json};
 
+use crate::mcp_entries;
+
 /// The settings that `--allow`, `--deny` and `--mcp-config` stand for.
 pub(super) fn overrides(
     allow: &[String],
@@ -75,16 +77,42 @@ fn servers(config: &str) -> Result<Map<String, Value>, Failure> {
     };
     let value: Value = serde_json::from_str(&text)
         .map_err(|error| Failure::user(format!("--mcp-config is not JSON: {error}.")))?;
-    let servers = value.get("mcpServers").unwrap_or(&value);
-    servers.as_object().cloned().ok_or_else(|| {
-        Failure::user("--mcp-config has no servers.")
-            .hint("Write {\"mcpServers\": {\"NAME\": {\"command\": …}}}.")
-    })
+    const FORM: &str = "Write {\"mcpServers\": {\"NAME\": {\"command\": …}}}.";
+    let servers = value.get("mcpServers").unwrap_or(&value).as_object();
+    let servers = servers.ok_or_else(|| Failure::user("--mcp-config has no servers.").hint(FORM))?;
+    for (name, entry) in servers {
+        mcp_entries::check(name, entry).map_err(|failure| {
+            Failure::user(format!("--mcp-config is wrong: {}", failure.message)).hint(FORM)
+        })?;
+    }
+    Ok(servers.clone())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn servers_that_could_never_start_are_refused() {
+        for fine in [r#"{"x": {"command": "a"}}"#, r#"{"mcpServers": {"x": {"url": "http://a"}}}"#, "{}"] {
+            assert!(servers(fine).is_ok(), "{fine}");
+        }
+        for (wrong, reason) in [
+            (r#"{"x": 1}"#, "is no object"),
+            (r#"{"mcpServers": {"x": "a"}}"#, "is no object"),
+            (r#"{"mcpServers": ["a"]}"#, "no servers"),
+            (r#"{"mcpServers": 1}"#, "no servers"),
+            (r#"{"mcpServer": {"x": {"command": "a"}}}"#, "neither a command nor a url"),
+            (r#"{"x": {}}"#, "neither a command nor a url"),
+            (r#"{"x": {"command": 1}}"#, "neither a command nor a url"),
+            (r#"{"x": {"command": "a", "url": "http://a"}}"#, "both"),
+            (r#"{"a b": {"command": "a"}}"#, "name of a server"),
+            (r#"{"x": "#, "not JSON"),
+        ] {
+            let failure = servers(wrong).expect_err(wrong);
+            assert!(failure.message.contains(reason), "{wrong}: {failure}");
+        }
+    }
 
     #[test]
     fn flags_become_rules() {
