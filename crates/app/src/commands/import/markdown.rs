@@ -2,24 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
+use super::agents::{Restrictions, Surroundings};
+use super::permissions::Context;
 use super::plan::{Plan, Scope, Source};
 
 /// Larger files are left out.
 const MAX_BYTES: u64 = 256 << 10;
 const MAX_FILES: usize = 500;
 const UNREADABLE: &str = "it is no text, a link or too large; copy it by hand";
+/// Agents that are built in here, and names of the first one.
+const BUILT_IN: [&str; 5] = ["agent", "code", "plan", "explorer", "general"];
+/// Settings of a command that limit what its text may do.
+const LIMITS: [&str; 2] = ["agent", "subtask"];
 /// Folders in folders of a skill.
 const SKILL_DEPTH: usize = 3;
-/// Tools of Claude Code, and tools of ours that an agent without them must not have.
-const TOOLS: [(&[&str], &[&str]); 4] = [
-    (&["Bash"], &["shell_command", "background_job"]),
-    (&["Edit", "Write", "MultiEdit"], &["edit_file", "write_file", "move_file"]),
-    (&["WebFetch"], &["fetch_url"]),
-    (&["Task", "Agent"], &["spawn_agent"]),
-];
-
 /// A text with its head.
 pub(super) struct Document {
     head: Vec<(String, String)>,
@@ -97,6 +95,11 @@ impl Folder<'_> {
             };
             let document = Document::parse(&text);
             plan.found.push(source.clone());
+            if let Some((key, value)) = document.head.iter().find(|(key, _)| LIMITS.contains(&key.as_str())) {
+                let why = "it is not imported: it belongs to an agent, whose limits it would lose";
+                plan.leave_out(&source, format!("{key}: {value}"), why);
+                continue;
+            }
             for (key, value) in document.head.iter().filter(|(key, _)| key != "description") {
                 let why = "commands have no such setting here";
                 plan.leave_out(&source, format!("{key}: {}", value.trim_start_matches(", ")), why);
@@ -106,6 +109,31 @@ impl Folder<'_> {
             }
             let content = command_text(document.get("description"), &document.body);
             plan.file(&source, &format!("commands/{name}.md"), &content);
+        }
+    }
+
+    /// Commands of Gemini: `git/commit.toml` is `/git:commit` there and `/git-commit` here.
+    pub(super) fn gemini_commands(&self, plan: &mut Plan<'_>) {
+        let mut files = Vec::new();
+        collect_all(&self.folder, SKILL_DEPTH, &mut files);
+        for file in files.iter().filter(|file| file.extension().is_some_and(|it| it == "toml")) {
+            let source = self.at(file);
+            plan.found.push(source.clone());
+            let Some(text) = self.read(plan, file) else {
+                plan.leave_out(&source, "the file", UNREADABLE);
+                continue;
+            };
+            let inner = file.strip_prefix(&self.folder).unwrap_or(file).with_extension("");
+            let name = plain_name(&inner.to_string_lossy());
+            match gemini_command(&text) {
+                Ok((content, notes)) => {
+                    notes
+                        .into_iter()
+                        .for_each(|note| plan.leave_out(&source, format!("command {name}"), note));
+                    plan.file(&source, &format!("commands/{name}.md"), &content);
+                }
+                Err(why) => plan.leave_out(&source, format!("command {name}"), why),
+            }
         }
     }
 
@@ -201,34 +229,77 @@ impl Folder<'_> {
                 plan.leave_out(&source, "the file", UNREADABLE);
                 continue;
             };
-            let document = Document::parse(&text);
             plan.found.push(source.clone());
-            if domain::key_text::holds_key(&text) {
-                plan.leave_out(&source, "the agent", "it seems to hold a key, which is not copied");
-                continue;
-            }
-            let name = document.get("name").map_or(name, plain_name);
-            if let Some(model) = document.get("model").filter(|model| *model != "inherit") {
+            let (settings, body) = config::front_matter::split(&text);
+            if settings.is_empty() && text.trim_start().starts_with("---") {
                 plan.leave_out(
                     &source,
-                    format!("model: {model}"),
-                    "set `defaultModel` of the agent to a model of yours",
+                    format!("agent {name}"),
+                    "it is not imported: its head is not understood",
                 );
-            }
-            if plan.has(source.scope, &["agent", &name]) {
                 continue;
             }
-            let mut agent =
-                json!({"mode": "subagent", "systemPrompt": format!("${{file:agents/{name}.md}}")});
-            if let Some(description) = document.get("description") {
-                agent["description"] = json!(description);
-            }
-            if let Some(tools) = document.get("tools") {
-                agent["disabledTools"] = json!(disabled_tools(tools));
-            }
-            plan.file(&source, &format!("agents/{name}.md"), &document.body);
-            plan.set(source.scope, vec!["agent".to_owned(), name.clone()], agent, format!("agent {name}"));
+            let name = settings.get("name").and_then(Value::as_str).map_or(name, plain_name);
+            agent(plan, &source, &name, &settings, body.trim_start());
         }
+    }
+}
+
+/// Plans an agent, unless something that it may not do would be lost.
+pub(super) fn agent(
+    plan: &mut Plan<'_>,
+    source: &Source,
+    name: &str,
+    settings: &Map<String, Value>,
+    body: &str,
+) {
+    let what = format!("agent {name}");
+    if domain::key_text::holds_key(body) || domain::key_text::holds_key(&json!(settings).to_string()) {
+        return plan.leave_out(source, what, "it seems to hold a key, which is not copied");
+    }
+    if BUILT_IN.contains(&name) {
+        return plan.leave_out(source, what, "an agent of this name is built in here");
+    }
+    let (home, servers) = (plan.environment.home().to_owned(), plan.servers.clone());
+    let custom_tools = plan.custom_tools();
+    let context = Context { home: &home, servers: &servers };
+    let around = Surroundings { context, custom_tools: &custom_tools };
+    let restrictions = match Restrictions::read(settings, &around) {
+        Ok(restrictions) => restrictions,
+        Err(why) => return plan.leave_out(source, what, format!("it is not imported: {why}")),
+    };
+    let text = |key: &str| settings.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    if let Some(model) = text("model").filter(|model| *model != "inherit") {
+        plan.leave_out(
+            source,
+            format!("model: {model}"),
+            "set `defaultModel` of the agent to a model of yours",
+        );
+    }
+    for (what, why) in &restrictions.notes {
+        plan.leave_out(source, format!("agent {name}, {what}"), why.clone());
+    }
+    if plan.has(source.scope, &["agent", name]) {
+        return;
+    }
+    let mut agent = json!({"mode": mode(text("mode"))});
+    if !body.is_empty() {
+        agent["systemPrompt"] = json!(format!("${{file:agents/{name}.md}}"));
+        plan.file(source, &format!("agents/{name}.md"), body);
+    }
+    if let Some(description) = text("description") {
+        agent["description"] = json!(description);
+    }
+    restrictions.apply(&mut agent);
+    plan.set(source.scope, vec!["agent".to_owned(), name.to_owned()], agent, what);
+}
+
+/// Whether an agent can be chosen for a chat, is started by others, or both.
+fn mode(theirs: Option<&str>) -> Value {
+    match theirs {
+        Some("primary") => json!("primary"),
+        Some("all") => json!(["primary", "subagent"]),
+        _ => json!("subagent"),
     }
 }
 
@@ -242,17 +313,31 @@ fn split_patterns(text: &str) -> Vec<String> {
     parts.map(unquoted).filter(|part| !part.is_empty()).collect()
 }
 
+/// A command of Gemini: TOML with `prompt` and `description`. An error is the reason why it cannot be imported.
+pub(super) fn gemini_command(text: &str) -> Result<(String, Vec<&'static str>), String> {
+    let values = crate::toml::read(text)?;
+    let prompt = values.get("prompt").and_then(Value::as_str).filter(|prompt| !prompt.trim().is_empty());
+    let prompt = prompt.ok_or("it has no prompt")?;
+    let mut notes = Vec::new();
+    if prompt.contains("!{") {
+        notes.push("!{command}: a command's text runs no programs here");
+    }
+    if prompt.contains("@{") {
+        notes.push("@{file}: a command's text reads no files here; the model can");
+    }
+    let body = match prompt.contains("{{args}}") {
+        true => prompt.replace("{{args}}", "$ARGUMENTS"),
+        // Arguments follow the prompt there.
+        false => format!("{}\n\n$ARGUMENTS", prompt.trim_end()),
+    };
+    let description = values.get("description").and_then(Value::as_str).and_then(|text| text.lines().next());
+    Ok((command_text(description, &format!("{}\n", body.trim_end())), notes))
+}
+
 /// A command of ours; its description is what completion shows.
 pub(super) fn command_text(description: Option<&str>, body: &str) -> String {
     let head = description.map(|text| format!("---\ndescription: {text}\n---\n\n"));
     head.unwrap_or_default() + body
-}
-
-/// The tools of ours that a list of theirs leaves out.
-fn disabled_tools(tools: &str) -> Vec<&'static str> {
-    let named: Vec<&str> = tools.split(',').map(str::trim).collect();
-    let missing = TOOLS.iter().filter(|(theirs, _)| !theirs.iter().any(|tool| named.contains(tool)));
-    missing.flat_map(|(_, ours)| ours.iter().copied()).collect()
 }
 
 fn collect(folder: &Path, prefix: &str, depth: usize, found: &mut Vec<(String, PathBuf)>) {
@@ -300,9 +385,5 @@ mod tests {
         assert_eq!(document.body, "Look.\n");
         assert_eq!(Document::parse("No head.").body, "No head.");
         assert_eq!(split_patterns(r#""*.{ts,tsx}", src/**,"#), ["*.{ts,tsx}", "src/**"]);
-        assert_eq!(
-            disabled_tools("Read, Bash"),
-            ["edit_file", "write_file", "move_file", "fetch_url", "spawn_agent"]
-        );
     }
 }

@@ -3,10 +3,14 @@
 //! Invariants: files of other programs are never changed; without a yes nothing is written; a second import changes nothing;
 //! servers arrive switched off; what is written for a project takes effect only in a trusted folder.
 
+mod agents;
 mod chats;
+mod gemini;
 mod markdown;
+mod opencode;
 mod permissions;
 mod plan;
+mod providers;
 mod secrets;
 mod sources;
 mod yaml;
@@ -199,18 +203,19 @@ impl Import<'_> {
     /// Follows the plan. Returns the files that were written.
     async fn write(&self, environment: &Environment) -> Result<Vec<PathBuf>, Failure> {
         let mut written = Vec::new();
+        // Settings first: they hold what an agent may not do, and its file alone would make it an agent.
+        for scope in [Scope::User, Scope::Project] {
+            let changes = self.plan.changes(scope);
+            if !changes.is_empty() {
+                written.push(self.plan.settings_file(scope).change(&changes)?.path);
+            }
+        }
         for step in &self.plan.steps {
             if let Step::File { path, content, is_program } = step {
                 write_new_file(path, content, *is_program).map_err(|error| {
                     Failure::user(format!("{} cannot be written: {error}.", path.display()))
                 })?;
                 written.push(path.clone());
-            }
-        }
-        for scope in [Scope::User, Scope::Project] {
-            let changes = self.plan.changes(scope);
-            if !changes.is_empty() {
-                written.push(self.plan.settings_file(scope).change(&changes)?.path);
             }
         }
         if !self.chats.is_empty() {

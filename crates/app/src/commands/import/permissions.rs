@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use super::agents;
 use super::plan::{NewRule, RuleList};
 
 const SHELL: &str = "eca__shell_command";
@@ -46,6 +47,10 @@ pub(super) fn of_claude(rule: &str, list: RuleList, context: &Context<'_>) -> Co
             Err("an allow rule for some paths cannot be converted exactly".to_owned())
         }
         (tool, _) if tool.starts_with("mcp__") => server_tool(tool, list, context),
+        // What forbids or asks holds for the same tool here; an allowance is not widened.
+        (tool, None) if list != RuleList::Allow && !agents::targets(&tool.to_lowercase()).is_empty() => {
+            Ok(agents::targets(&tool.to_lowercase()).iter().map(|target| whole(target)).collect())
+        }
         _ => Err("there is no such tool here".to_owned()),
     }
 }
@@ -53,6 +58,39 @@ pub(super) fn of_claude(rule: &str, list: RuleList, context: &Context<'_>) -> Co
 /// A rule of opencode for commands: a pattern with `*` and `?`.
 pub(super) fn of_opencode_command(pattern: &str, list: RuleList) -> NewRule {
     if pattern == "*" { whole(SHELL) } else { shell(pattern, list) }
+}
+
+/// A rule of opencode that asks or denies, for a command, a path or an address; `None` where there is no such rule here.
+pub(super) fn of_opencode(
+    tool: &str,
+    pattern: &str,
+    list: RuleList,
+    context: &Context<'_>,
+) -> Option<Vec<NewRule>> {
+    let rule = |target: &str, argument: &'static str, expression: String| NewRule {
+        target: target.to_owned(),
+        pattern: Some((argument, expression)),
+    };
+    // `*` crosses folders there, and a path may be written in full here.
+    let path = || match pattern.strip_prefix("~/") {
+        Some(rest) => {
+            let home = domain::escape_pattern(&context.home.display().to_string());
+            format!("({home}|~)/{}", glob(rest, ".*"))
+        }
+        None => format!("(.*/)?{}", glob(pattern.trim_start_matches("./"), ".*")),
+    };
+    match tool {
+        "bash" => Some(vec![of_opencode_command(pattern, list)]),
+        "read" => Some(vec![rule("eca__read_file", "path", path())]),
+        "edit" | "write" | "patch" => {
+            let mut rules: Vec<NewRule> = EDITORS.iter().map(|editor| rule(editor, "path", path())).collect();
+            // It has two paths, which one pattern cannot name.
+            rules.push(whole("eca__move_file"));
+            Some(rules)
+        }
+        "webfetch" => Some(vec![rule("eca__fetch_url", "url", glob(pattern, ".*"))]),
+        _ => None,
+    }
 }
 
 fn whole(target: &str) -> NewRule {

@@ -82,7 +82,7 @@ pub(super) struct LeftOut {
 }
 
 /// One list of approval rules.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RuleList {
     Allow,
     Ask,
@@ -267,6 +267,35 @@ impl<'a> Plan<'a> {
         }
         self.steps.retain(|step| of_scope(step).is_none_or(|known| !covers(change, &known)));
         true
+    }
+
+    /// Plans that a tool is switched off for everybody.
+    pub(super) fn disable(&mut self, source: &Source, tool: &str, theirs: &str) {
+        let known = self.existing(source.scope).get("disabledTools").and_then(Value::as_array);
+        let change =
+            SettingsChange { keys: vec!["disabledTools".to_owned()], value: NewValue::Append(json!(tool)) };
+        let is_known = known.is_some_and(|known| known.iter().any(|it| it == tool));
+        if !is_known && !self.changes(source.scope).contains(&change) {
+            let text = format!("{tool} switched off (from {theirs})");
+            self.steps.push(Step::Setting { scope: source.scope, change, text });
+        }
+    }
+
+    /// The tools that the user has made here.
+    pub(super) fn custom_tools(&self) -> Vec<String> {
+        let maps =
+            [&self.user, &self.project].map(|values| values.get("customTools").and_then(Value::as_object));
+        maps.into_iter().flatten().flat_map(|tools| tools.keys().cloned()).collect()
+    }
+
+    /// Whether a file is there or planned with another text.
+    pub(super) fn has_other_file(&self, scope: Scope, name: &str, content: &str) -> bool {
+        let path = self.settings_folder(scope).join(name);
+        let planned = self.steps.iter().find_map(|step| match step {
+            Step::File { path: planned, content, .. } if *planned == path => Some(content.clone()),
+            Step::File { .. } | Step::Setting { .. } => None,
+        });
+        planned.or_else(|| std::fs::read_to_string(&path).ok()).is_some_and(|known| known != content)
     }
 
     /// Plans a file of ours in the folder of the scope.

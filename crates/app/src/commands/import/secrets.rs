@@ -44,7 +44,7 @@ pub(super) fn remove(entry: &Value) -> Result<(Value, Vec<String>), String> {
 }
 
 /// A value under a name of secrets, or one that looks like a secret. A reference to another place is none.
-fn holds_secret(name: &str, value: &str) -> bool {
+pub(super) fn holds_secret(name: &str, value: &str) -> bool {
     let own = without_references(value);
     let is_empty = matches!(own.trim(), "" | "Bearer" | "Basic" | "Token" | "token");
     is_secret(&own) || is_secret_name(name) && !is_empty

@@ -7,24 +7,25 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+use super::agents::{Restrictions, Surroundings};
 use super::markdown::Folder;
 use super::permissions::{self, Context};
 use super::plan::{Plan, Program, RuleList, Scope, Source};
-use super::yaml;
-use crate::mcp_entries;
+use super::{gemini, opencode, providers, yaml};
+use crate::mcp_entries::{self, ToolLimit};
 
 /// Settings with the history of a program can be large.
 const MAX_BYTES: u64 = 32 << 20;
 const MAX_TEXT_BYTES: u64 = 256 << 10;
 const COPY_INSTRUCTIONS: &str = "it is not read here; copy what still holds into AGENTS.md";
-const NO_EQUIVALENT: &str = "it has no equivalent here";
+pub(super) const NO_EQUIVALENT: &str = "it has no equivalent here";
 
 pub(super) fn read(plan: &mut Plan<'_>, program: Program) {
     match program {
         Program::Claude => claude(plan),
         Program::Codex => codex(plan),
-        Program::Opencode => opencode(plan),
-        Program::Gemini => gemini(plan),
+        Program::Opencode => opencode::read(plan),
+        Program::Gemini => gemini::read(plan),
         Program::Goose => goose(plan),
         Program::Cursor => cursor(plan),
         Program::Eca => eca(plan),
@@ -32,14 +33,14 @@ pub(super) fn read(plan: &mut Plan<'_>, program: Program) {
 }
 
 /// A file that may be there.
-struct Place(Source);
+pub(super) struct Place(pub(super) Source);
 
 impl Place {
-    fn user(plan: &Plan<'_>, program: Program, path: &str) -> Self {
+    pub(super) fn user(plan: &Plan<'_>, program: Program, path: &str) -> Self {
         Self(Source { program, scope: Scope::User, path: plan.environment.home().join(path) })
     }
 
-    fn project(plan: &Plan<'_>, program: Program, path: &str) -> Self {
+    pub(super) fn project(plan: &Plan<'_>, program: Program, path: &str) -> Self {
         Self(Source { program, scope: Scope::Project, path: plan.folder.join(path) })
     }
 
@@ -62,7 +63,7 @@ impl Place {
         text.map_err(|why| plan.leave_out(&self.0, "the file", why)).ok()
     }
 
-    fn json(&self, plan: &mut Plan<'_>) -> Option<Value> {
+    pub(super) fn json(&self, plan: &mut Plan<'_>) -> Option<Value> {
         let text = self.text(plan, MAX_BYTES)?;
         let parsed = serde_json::from_str(&text)
             .or_else(|_| config::parse_json_with_comments(&text))
@@ -70,7 +71,7 @@ impl Place {
         parsed.ok()
     }
 
-    fn servers(&self, plan: &mut Plan<'_>, servers: &Value) {
+    pub(super) fn servers(&self, plan: &mut Plan<'_>, servers: &Value) {
         if !servers.is_object() && !servers.is_null() {
             return plan.leave_out(&self.0, "MCP servers", "they are no object");
         }
@@ -83,8 +84,22 @@ impl Place {
             Ok(found) => found,
             Err(failure) => return plan.leave_out(&self.0, "MCP servers", failure.message),
         };
+        let limits = mcp_entries::tool_limits(text, is_toml);
         for (name, entry) in found {
-            plan.server(&self.0, &name, entry);
+            let limit = limits.iter().find(|(limited, _)| *limited == name).map(|(_, limit)| limit);
+            match limit {
+                Some(ToolLimit::Only) => {
+                    let why = "only some of its tools are allowed there, which cannot be said here";
+                    plan.leave_out(&self.0, format!("MCP server {name}"), why);
+                }
+                Some(ToolLimit::Without(tools)) => {
+                    plan.server(&self.0, &name, entry);
+                    tools.iter().for_each(|tool| {
+                        plan.disable(&self.0, &format!("{name}__{tool}"), &format!("MCP server {name}"));
+                    });
+                }
+                None => plan.server(&self.0, &name, entry),
+            }
         }
         for (name, members) in mcp_entries::unused_members(text, is_toml) {
             let what = format!("MCP server {name}, {}", domain::visible_text(&members.join(", ")));
@@ -93,7 +108,13 @@ impl Place {
     }
 
     /// Names settings that have no place here: those of `keys` with a reason, and all others that were not `read`.
-    fn leave_out_keys(&self, plan: &mut Plan<'_>, values: &Value, keys: &[(&str, &str)], read: &[&str]) {
+    pub(super) fn leave_out_keys(
+        &self,
+        plan: &mut Plan<'_>,
+        values: &Value,
+        keys: &[(&str, &str)],
+        read: &[&str],
+    ) {
         for (key, why) in keys {
             let found = key.split('.').try_fold(values, |value, part| value.get(part));
             if let Some(value) = found.filter(|value| !value.is_null()) {
@@ -122,14 +143,46 @@ impl Place {
     }
 
     /// The user's own instructions become AGENTS.md, where there is none.
-    fn instructions(&self, plan: &mut Plan<'_>) {
+    pub(super) fn instructions(&self, plan: &mut Plan<'_>) {
+        let Some(text) = self.text(plan, MAX_TEXT_BYTES) else { return };
+        match plan.has_other_file(self.0.scope, "AGENTS.md", &text) {
+            true => self.rule(plan, "instructions", &text),
+            false => plan.file(&self.0, "AGENTS.md", &text),
+        }
+    }
+
+    /// Instructions beside others become a rule, which every chat gets.
+    fn rule(&self, plan: &mut Plan<'_>, name: &str, text: &str) {
+        if !text.trim().is_empty() {
+            plan.file(&self.0, &format!("rules/{}-{name}.md", self.0.program.name()), text);
+        }
+    }
+
+    /// Instructions in a file that is not read here.
+    fn hints(&self, plan: &mut Plan<'_>) {
         if let Some(text) = self.text(plan, MAX_TEXT_BYTES) {
-            plan.file(&self.0, "AGENTS.md", &text);
+            self.rule(plan, "hints", &text);
+        }
+    }
+
+    /// Instructions of a project that are read only where there are none before them.
+    pub(super) fn second_instructions(&self, plan: &mut Plan<'_>, before: &[&str]) {
+        let first = before.iter().map(|name| plan.folder.join(name)).find(|path| path.exists());
+        let Some(first) = first.and_then(|path| std::fs::read_to_string(path).ok()) else { return };
+        let Some(text) = self.text(plan, MAX_TEXT_BYTES) else { return };
+        // A file that only refers to the other one, or is the same.
+        let is_reference = text.lines().all(|line| {
+            let line = line.trim();
+            line.is_empty()
+                || before.iter().any(|name| line.trim_start_matches("@./").trim_start_matches('@') == *name)
+        });
+        if !is_reference && text.trim() != first.trim() {
+            self.rule(plan, "instructions", &text);
         }
     }
 }
 
-fn folder(place: &Place, path: PathBuf) -> Folder<'_> {
+pub(super) fn folder(place: &Place, path: PathBuf) -> Folder<'_> {
     Folder { source: &place.0, folder: path }
 }
 
@@ -137,8 +190,10 @@ fn claude(plan: &mut Plan<'_>) {
     let own = Place::user(plan, Program::Claude, ".claude.json");
     if let Some(values) = own.json(plan) {
         own.servers(plan, &values["mcpServers"]);
+        // The servers of one project stay of that project.
         let here = plan.folder.display().to_string();
-        own.servers(plan, &values["projects"][&here]["mcpServers"]);
+        let of_project = Place(Source { scope: Scope::Project, ..own.0.clone() });
+        of_project.servers(plan, &values["projects"][&here]["mcpServers"]);
     }
     let shared = Place::project(plan, Program::Claude, ".mcp.json");
     if let Some(values) = shared.json(plan) {
@@ -162,6 +217,7 @@ fn claude(plan: &mut Plan<'_>) {
         folder("agents").agents(plan);
     }
     Place::user(plan, Program::Claude, ".claude/CLAUDE.md").instructions(plan);
+    Place::project(plan, Program::Claude, "CLAUDE.md").second_instructions(plan, &["AGENTS.md"]);
     Place::project(plan, Program::Claude, "CLAUDE.local.md").only_name(plan, COPY_INSTRUCTIONS);
 }
 
@@ -209,6 +265,9 @@ fn codex(plan: &mut Plan<'_>) {
     let place = Place::user(plan, Program::Codex, ".codex/config.toml");
     if let Some(text) = place.text(plan, MAX_BYTES) {
         place.servers_of(plan, &text, true);
+        if let Ok(values) = crate::toml::read(&text) {
+            providers::codex(plan, &place.0, &values);
+        }
         let top = text.lines().take_while(|line| !line.trim_start().starts_with('['));
         let values: Map<String, Value> = top
             .filter_map(|line| line.split_once('='))
@@ -216,7 +275,7 @@ fn codex(plan: &mut Plan<'_>) {
             .collect();
         let keys = [
             ("model", "set `defaultModel` to a model of yours: `dragoman models` lists them"),
-            ("model_provider", "set `providers`"),
+            ("model_provider", "it belongs to the model: set `defaultModel`"),
             ("approval_policy", "`--approve` and `toolCall.approval` decide this here"),
             ("sandbox_mode", "`sandbox` decides this here"),
             ("notify", "write a hook instead"),
@@ -238,8 +297,7 @@ fn codex_tables(plan: &mut Plan<'_>, place: &Place, text: &str) {
         heads.map(|name| if name.starts_with("projects.") { "projects" } else { name }).collect();
     for table in names {
         let why = match table.split('.').next().unwrap_or(table) {
-            "mcp_servers" => continue,
-            "model_providers" => "set `providers` (`dragoman docs providers`); keys stay where they are",
+            "mcp_servers" | "model_providers" => continue,
             "projects" => "trust a folder with `dragoman trust`",
             _ => NO_EQUIVALENT,
         };
@@ -247,145 +305,31 @@ fn codex_tables(plan: &mut Plan<'_>, place: &Place, text: &str) {
     }
 }
 
-fn opencode(plan: &mut Plan<'_>) {
-    let config =
-        plan.environment.config_dir().parent().map(Path::to_owned).unwrap_or_default().join("opencode");
-    let own = |path: &str| {
-        Place(Source { program: Program::Opencode, scope: Scope::User, path: config.join(path) })
-    };
-    let mut places: Vec<Place> = ["opencode.json", "opencode.jsonc"].map(own).into();
-    places.extend(
-        ["opencode.json", "opencode.jsonc"].map(|path| Place::project(plan, Program::Opencode, path)),
-    );
-    for place in places {
-        if let Some(values) = place.json(plan) {
-            opencode_settings(plan, &place, &values);
-        }
-    }
-    for (place, names) in [
-        (own(""), ["command", "commands", "agent", "agents"]),
-        (Place::project(plan, Program::Opencode, ".opencode"), ["command", "commands", "agent", "agents"]),
-    ] {
-        for name in names {
-            let folder = folder(&place, place.0.path.join(name));
-            if name.starts_with("command") { folder.commands(plan) } else { folder.agents(plan) }
-        }
-    }
-    own("AGENTS.md").instructions(plan);
-}
-
-fn opencode_settings(plan: &mut Plan<'_>, place: &Place, values: &Value) {
-    for (name, entry) in values["mcp"].as_object().into_iter().flatten() {
-        plan.server(&place.0, name, opencode_server(entry));
-    }
-    for (name, command) in values["command"].as_object().into_iter().flatten() {
-        if let Some(template) = command["template"].as_str() {
-            let description = command["description"].as_str().and_then(|text| text.lines().next());
-            let content = super::markdown::command_text(description, template);
-            plan.file(&place.0, &format!("commands/{name}.md"), &content);
-        }
-    }
-    for (tool, decision) in values["permission"].as_object().into_iter().flatten() {
-        opencode_permission(plan, place, tool, decision);
-    }
-    let keys = [
-        ("model", "set `defaultModel` to a model of yours: `dragoman models` lists them"),
-        ("provider", "set `providers`; keys stay where they are"),
-        ("agent", "write `agent.NAME` (`dragoman docs agents`)"),
-        ("instructions", "name the files in `rules`"),
-        ("plugin", "plugins of opencode cannot run here"),
-        ("theme", "set `chat.theme`"),
-        ("formatter", "write a hook instead"),
-    ];
-    place.leave_out_keys(plan, values, &keys, &["mcp", "command", "permission"]);
-}
-
-/// `{env:NAME}` is `${env:NAME}` here.
-fn opencode_server(entry: &Value) -> Result<Value, String> {
-    let references = |value: &Value| -> Value {
-        let text = value.to_string().replace("{env:", "${env:");
-        serde_json::from_str(&text).unwrap_or_default()
-    };
-    let mut ours = match (entry["command"].as_array(), entry["url"].as_str()) {
-        (Some(words), _) if !words.is_empty() => {
-            json!({"command": references(&words[0]), "args": references(&json!(words[1..]))})
-        }
-        (_, Some(url)) => json!({"url": references(&json!(url))}),
-        (None, None) | (Some(_), None) => return Err("it has neither a command nor a url".to_owned()),
-    };
-    for (theirs, name) in [("environment", "env"), ("headers", "headers")] {
-        if entry[theirs].is_object() {
-            ours[name] = references(&entry[theirs]);
-        }
-    }
-    Ok(ours)
-}
-
-fn opencode_permission(plan: &mut Plan<'_>, place: &Place, tool: &str, decision: &Value) {
-    let list = |decision: &Value| match decision.as_str() {
-        Some("allow") => Some(RuleList::Allow),
-        Some("ask") => Some(RuleList::Ask),
-        Some("deny") => Some(RuleList::Deny),
-        _ => None,
-    };
-    let rules: Vec<(String, Value)> = match decision.as_object() {
-        Some(patterns) => patterns.clone().into_iter().collect(),
-        None => vec![("*".to_owned(), decision.clone())],
-    };
-    for (pattern, decision) in rules {
-        let shown = format!("permission {tool} {pattern}: {}", decision.as_str().unwrap_or("?"));
-        let Some(list) = list(&decision) else { continue };
-        match (tool, list) {
-            (_, RuleList::Allow) if place.0.scope == Scope::Project => {
-                plan.leave_out(&place.0, shown, "a repository's file allows nothing; your own settings do");
+/// Plans restrictions that hold for all agents.
+pub(super) fn restrict(plan: &mut Plan<'_>, place: &Place, theirs: &str, settings: &Map<String, Value>) {
+    let (home, servers) = (plan.environment.home().to_owned(), plan.servers.clone());
+    let custom_tools = plan.custom_tools();
+    let context = Context { home: &home, servers: &servers };
+    let around = Surroundings { context, custom_tools: &custom_tools };
+    match Restrictions::read(settings, &around) {
+        Ok(restrictions) => {
+            restrictions.disabled().for_each(|tool| plan.disable(&place.0, tool, theirs));
+            for (list, rule) in restrictions.rules() {
+                plan.rule(&place.0, *list, theirs, rule);
             }
-            // Everything is asked by default that could do harm.
-            (_, RuleList::Ask) if pattern == "*" => {}
-            ("bash", _) => {
-                let rule = permissions::of_opencode_command(&pattern, list);
-                plan.rule(&place.0, list, &shown, &rule);
+            for (what, why) in &restrictions.notes {
+                plan.leave_out(&place.0, what.clone(), why.clone());
             }
-            _ => plan.leave_out(&place.0, shown, "write the rule yourself (`dragoman docs approvals`)"),
         }
+        Err(why) => plan.leave_out(&place.0, theirs, why),
     }
-}
-
-fn gemini(plan: &mut Plan<'_>) {
-    for place in [
-        Place::user(plan, Program::Gemini, ".gemini/settings.json"),
-        Place::project(plan, Program::Gemini, ".gemini/settings.json"),
-    ] {
-        let Some(values) = place.json(plan) else { continue };
-        place.servers(plan, &values["mcpServers"]);
-        let keys = [
-            ("model", "set `defaultModel` to a model of yours: `dragoman models` lists them"),
-            ("tools", "write rules yourself (`dragoman docs approvals`)"),
-            (
-                "hooks",
-                "hooks get other input here and stay off; `dragoman docs hooks` shows how to write one",
-            ),
-            ("context", "AGENTS.md, CLAUDE.md and GEMINI.md are read"),
-        ];
-        place.leave_out_keys(plan, &values, &keys, &["mcpServers"]);
-    }
-    for commands in [
-        Place::user(plan, Program::Gemini, ".gemini/commands"),
-        Place::project(plan, Program::Gemini, ".gemini/commands"),
-    ] {
-        commands.only_name(
-            plan,
-            "write the prompts of these commands as Markdown files (`dragoman docs instructions`)",
-        );
-    }
-    Place::user(plan, Program::Gemini, ".gemini/GEMINI.md").instructions(plan);
 }
 
 fn goose(plan: &mut Plan<'_>) {
     let config = plan.environment.config_dir().parent().map(Path::to_owned).unwrap_or_default();
     let hints = config.join("goose/.goosehints");
-    Place(Source { program: Program::Goose, scope: Scope::User, path: hints })
-        .only_name(plan, COPY_INSTRUCTIONS);
-    Place::project(plan, Program::Goose, ".goosehints").only_name(plan, COPY_INSTRUCTIONS);
+    Place(Source { program: Program::Goose, scope: Scope::User, path: hints }).hints(plan);
+    Place::project(plan, Program::Goose, ".goosehints").hints(plan);
     let path = config.join("goose/config.yaml");
     let place = Place(Source { program: Program::Goose, scope: Scope::User, path });
     let Some(text) = place.text(plan, MAX_BYTES) else { return };
@@ -396,30 +340,7 @@ fn goose(plan: &mut Plan<'_>) {
     for (name, entry) in values["extensions"].as_object().into_iter().flatten() {
         // An older form has the entry one level deeper.
         let entry = entry.get("config").filter(|inner| inner.is_object()).unwrap_or(entry);
-        match entry["type"].as_str() {
-            Some("builtin" | "platform") => {}
-            Some("stdio") => {
-                let mut ours = json!({"command": entry["cmd"]});
-                for (theirs, name) in [("args", "args"), ("envs", "env")] {
-                    if !entry[theirs].is_null() {
-                        ours[name] = entry[theirs].clone();
-                    }
-                }
-                plan.server(&place.0, name, Ok(ours));
-            }
-            Some("streamable_http" | "sse") => plan.server(&place.0, name, Ok(json!({"url": entry["uri"]}))),
-            _ => plan.leave_out(
-                &place.0,
-                format!("extension {name}"),
-                "it is of a kind that is not known here",
-            ),
-        }
-        for variable in entry["env_keys"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-            let why = format!(
-                "{variable} is in goose's keyring; set it in the environment and in `env` of the server"
-            );
-            plan.leave_out(&place.0, format!("extension {name}"), why);
-        }
+        goose_extension(plan, &place, name, entry);
     }
     let keys = [
         ("GOOSE_MODEL", "set `defaultModel` to a model of yours: `dragoman models` lists them"),
@@ -427,6 +348,33 @@ fn goose(plan: &mut Plan<'_>) {
         ("GOOSE_MODE", "`--approve` and `chat.defaultTrust` decide this here"),
     ];
     place.leave_out_keys(plan, &values, &keys, &["extensions"]);
+}
+
+fn goose_extension(plan: &mut Plan<'_>, place: &Place, name: &str, entry: &Value) {
+    if entry["available_tools"].as_array().is_some_and(|tools| !tools.is_empty()) {
+        let why = "only some of its tools are allowed there, which cannot be said here";
+        plan.leave_out(&place.0, format!("extension {name}"), why);
+        return;
+    }
+    match entry["type"].as_str() {
+        Some("builtin" | "platform") => {}
+        Some("stdio") => {
+            let mut ours = json!({"command": entry["cmd"]});
+            for (theirs, name) in [("args", "args"), ("envs", "env")] {
+                if !entry[theirs].is_null() {
+                    ours[name] = entry[theirs].clone();
+                }
+            }
+            plan.server(&place.0, name, Ok(ours));
+        }
+        Some("streamable_http" | "sse") => plan.server(&place.0, name, Ok(json!({"url": entry["uri"]}))),
+        _ => plan.leave_out(&place.0, format!("extension {name}"), "it is of a kind that is not known here"),
+    }
+    for variable in entry["env_keys"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        let why =
+            format!("{variable} is in goose's keyring; set it in the environment and in `env` of the server");
+        plan.leave_out(&place.0, format!("extension {name}"), why);
+    }
 }
 
 fn cursor(plan: &mut Plan<'_>) {
@@ -446,7 +394,7 @@ fn cursor(plan: &mut Plan<'_>) {
     }
     let rules = Place::project(plan, Program::Cursor, ".cursor/rules");
     folder(&rules, rules.0.path.clone()).cursor_rules(plan);
-    Place::project(plan, Program::Cursor, ".cursorrules").only_name(plan, COPY_INSTRUCTIONS);
+    Place::project(plan, Program::Cursor, ".cursorrules").hints(plan);
 }
 
 /// ECA's settings are read as they are.

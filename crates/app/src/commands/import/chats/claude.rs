@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use config::Environment;
 use serde_json::Value;
 
-use super::{ForeignChat, Turns, Unusable, day, files, json_lines, mark_of};
+use super::{ForeignChat, Turns, Unusable, day, file_time, files, json_lines, mark_of};
 use crate::commands::import::plan::Program;
 
 pub(super) fn find(environment: &Environment) -> Vec<Result<ForeignChat, Unusable>> {
@@ -26,6 +26,7 @@ fn read(file: &Path) -> Result<ForeignChat, Unusable> {
             folder = line["cwd"].as_str().map(PathBuf::from);
         }
         let message = &line["message"];
+        turns.time(&line["timestamp"]);
         match line["type"].as_str() {
             Some("summary") => title = line["summary"].as_str().map(str::to_owned).or(title),
             Some("user") => user(&mut turns, &message["content"]),
@@ -44,6 +45,7 @@ fn read(file: &Path) -> Result<ForeignChat, Unusable> {
         folder,
         title,
         day: last,
+        updated: turns.newest().unwrap_or_else(|| file_time(file)),
         turns: turns.finish(),
         unreadable,
     })

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use config::Environment;
 use serde_json::{Value, json};
 
-use super::{ForeignChat, Turns, Unusable, day, files, json_lines, mark_of};
+use super::{ForeignChat, Turns, Unusable, day, file_time, files, json_lines, mark_of};
 use crate::commands::import::plan::Program;
 
 pub(super) fn find(environment: &Environment) -> Vec<Result<ForeignChat, Unusable>> {
@@ -22,6 +22,7 @@ fn read(file: &Path) -> Result<ForeignChat, Unusable> {
     let (lines, unreadable) = json_lines(file)?;
     for line in lines {
         let payload = &line["payload"];
+        turns.time(&line["timestamp"]);
         match line["type"].as_str() {
             // A resumed chat repeats the head of the one that it goes on from.
             Some("session_meta") if id.is_none() => {
@@ -47,6 +48,7 @@ fn read(file: &Path) -> Result<ForeignChat, Unusable> {
         folder,
         title: None,
         day: last,
+        updated: turns.newest().unwrap_or_else(|| file_time(file)),
         turns: turns.finish(),
         unreadable,
     })

@@ -9,7 +9,7 @@ use config::Environment;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{ForeignChat, Turns, Unusable, day, mark_of, read, transit};
+use super::{ForeignChat, Turns, Unusable, day, file_time, mark_of, millis, read, transit};
 use crate::commands::import::plan::Program;
 
 /// Characters of the hash in a folder's name.
@@ -51,6 +51,8 @@ fn read_chats(file: &Path, folder: &Path) -> Result<Vec<ForeignChat>, Unusable> 
 fn convert(id: &str, chat: &Value, file: &Path, folder: &Path) -> ForeignChat {
     let mut turns = Turns::default();
     turns.model(chat["model"].as_str().unwrap_or_default());
+    // A message has no time of its own.
+    turns.time(&chat["created-at"]);
     for message in chat["messages"].as_array().into_iter().flatten() {
         let content = &message["content"];
         match message["role"].as_str() {
@@ -82,6 +84,7 @@ fn convert(id: &str, chat: &Value, file: &Path, folder: &Path) -> ForeignChat {
         folder: Some(PathBuf::from(folder)),
         title: chat["title"].as_str().map(str::to_owned),
         day: day(time),
+        updated: millis(time).unwrap_or_else(|| file_time(file)),
         turns: turns.finish(),
         unreadable: 0,
     }

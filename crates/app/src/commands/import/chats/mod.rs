@@ -19,7 +19,7 @@ use domain::item::{Item, ItemKind, Part};
 use domain::store::{Lease, Store};
 use domain::taint::Taint;
 use domain::tool_call::{Origin, ToolCall, ToolState};
-use domain::{Failure, ItemId, Outcome, SessionId, TurnId};
+use domain::{Failure, ItemId, Outcome, Recorded, SessionId, TurnId};
 use serde_json::{Value, json};
 
 use super::plan::Program;
@@ -44,6 +44,8 @@ pub(super) struct ForeignChat {
     pub title: Option<String>,
     /// The day of its last entry, `2026-11-15`, where it is known.
     pub day: String,
+    /// When it was last changed, in milliseconds since 1970; that of the file where the chat does not say it.
+    pub updated: u64,
     pub turns: Vec<ForeignTurn>,
     /// Lines or parts of it that are no JSON.
     pub unreadable: usize,
@@ -53,7 +55,10 @@ pub(super) struct ForeignChat {
 pub(super) struct ForeignTurn {
     pub prompt: String,
     pub model: String,
-    pub entries: Vec<ForeignEntry>,
+    /// Milliseconds since 1970; 0 where it is not known.
+    pub at: u64,
+    /// With their times.
+    pub entries: Vec<(u64, ForeignEntry)>,
 }
 
 #[derive(Debug, PartialEq)]
@@ -68,9 +73,20 @@ pub(super) enum ForeignEntry {
 pub(super) struct Turns {
     turns: Vec<ForeignTurn>,
     model: String,
+    at: u64,
 }
 
 impl Turns {
+    /// The time of what follows.
+    pub(super) fn time(&mut self, time: &Value) {
+        self.at = millis(time).unwrap_or(self.at);
+    }
+
+    /// The newest time.
+    pub(super) fn newest(&self) -> Option<u64> {
+        Some(self.at).filter(|at| *at > 0)
+    }
+
     pub(super) fn model(&mut self, model: &str) {
         model.clone_into(&mut self.model);
         if let Some(turn) = self.turns.last_mut().filter(|turn| turn.model.is_empty()) {
@@ -79,16 +95,17 @@ impl Turns {
     }
 
     pub(super) fn prompt(&mut self, text: &str) {
-        let turn = ForeignTurn { prompt: text.to_owned(), model: self.model.clone(), entries: Vec::new() };
-        self.turns.push(turn);
+        let (prompt, model) = (text.to_owned(), self.model.clone());
+        self.turns.push(ForeignTurn { prompt, model, at: self.at, entries: Vec::new() });
     }
 
     pub(super) fn entry(&mut self, entry: ForeignEntry) {
         if self.turns.is_empty() {
-            self.turns.push(ForeignTurn { model: self.model.clone(), ..ForeignTurn::default() });
+            let model = self.model.clone();
+            self.turns.push(ForeignTurn { model, at: self.at, ..ForeignTurn::default() });
         }
         if let Some(turn) = self.turns.last_mut() {
-            turn.entries.push(entry);
+            turn.entries.push((self.at, entry));
         }
     }
 
@@ -112,7 +129,7 @@ impl Turns {
     /// The result of an earlier call.
     pub(super) fn result(&mut self, call: &str, text: &str, is_error: bool) {
         let entries = self.turns.iter_mut().rev().flat_map(|turn| turn.entries.iter_mut().rev());
-        for entry in entries {
+        for (_, entry) in entries {
             if let ForeignEntry::Call { id, output, failed, .. } = entry
                 && id == call
             {
@@ -219,6 +236,22 @@ fn day(time: &Value) -> String {
     }
 }
 
+/// Milliseconds of a time as a text or a number.
+fn millis(time: &Value) -> Option<u64> {
+    let millis = match time.as_str() {
+        Some(text) => text.parse::<jiff::Timestamp>().ok()?.as_millisecond(),
+        None => time.as_i64()?,
+    };
+    u64::try_from(millis).ok().filter(|millis| *millis > 0)
+}
+
+/// When a file was last changed.
+fn file_time(file: &Path) -> u64 {
+    let modified = std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
+    let since = modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+    since.and_then(|since| u64::try_from(since.as_millis()).ok()).unwrap_or(0)
+}
+
 impl ForeignChat {
     pub(super) fn session(&self) -> SessionId {
         let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
@@ -233,35 +266,54 @@ impl ForeignChat {
         Some(line.chars().take(MAX_TITLE_CHARS).collect())
     }
 
-    /// The chat as facts of a session.
-    fn facts(&self) -> Vec<Fact> {
+    /// The chat as facts of a session, each with its own time. Times never go back.
+    fn records(&self) -> Vec<Recorded> {
+        let mut records: Vec<Recorded> = Vec::new();
+        let first = self.turns.iter().map(|turn| turn.at).find(|at| *at > 0).unwrap_or(self.updated);
+        // A clock that was wrong must not put a chat before all that follow.
+        let now = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(u64::MAX);
+        for (at, fact) in self.facts() {
+            let before = records.last().map_or(first, |last| last.at);
+            let at = at.max(before).min(now);
+            records.push(Recorded { number: records.len() as u64 + 1, at, fact });
+        }
+        if let Some(last) = records.last_mut() {
+            last.at = last.at.max(self.updated.min(now));
+        }
+        records
+    }
+
+    fn facts(&self) -> Vec<(u64, Fact)> {
         let title = self.title();
         let mut taint = Taint::default();
         taint.add_source(format!("a chat that was imported from {}", self.program.title()));
         let mut facts = vec![
-            Fact::SessionOpened(SessionOpened {
-                workspace: self.folder.iter().cloned().collect(),
-                settings: SessionSettings { title, ..SessionSettings::default() },
-                parent: None,
-                client: self.program.name().to_owned(),
-            }),
-            Fact::TaintChanged { taint },
+            (
+                0,
+                Fact::SessionOpened(SessionOpened {
+                    workspace: self.folder.iter().cloned().collect(),
+                    settings: SessionSettings { title, ..SessionSettings::default() },
+                    parent: None,
+                    client: self.program.name().to_owned(),
+                }),
+            ),
+            (0, Fact::TaintChanged { taint }),
         ];
         let mut items = ItemWriter { program: self.program, next: 1, turn: TurnId(1), step: 0 };
         for (index, turn) in self.turns.iter().enumerate() {
             items.turn = TurnId(index as u64 + 1);
             items.step = 0;
-            facts.push(Fact::TurnStarted { turn: items.turn, model: turn.model.clone() });
+            facts.push((turn.at, Fact::TurnStarted { turn: items.turn, model: turn.model.clone() }));
             if index == 0 {
-                facts.push(items.end(ItemKind::SystemText { text: self.origin() }));
+                facts.push((turn.at, items.end(ItemKind::SystemText { text: self.origin() })));
             }
             if !turn.prompt.trim().is_empty() {
                 let text = bounded(&turn.prompt);
                 let parts = vec![Part::text(text.clone())];
-                facts.push(items.end(ItemKind::UserMessage { text, parts }));
+                facts.push((turn.at, items.end(ItemKind::UserMessage { text, parts })));
             }
-            facts.extend(turn.entries.iter().map(|entry| items.write(entry)));
-            facts.push(Fact::TurnEnded { turn: items.turn, outcome: Outcome::Done });
+            facts.extend(turn.entries.iter().map(|(at, entry)| (*at, items.write(entry))));
+            facts.push((0, Fact::TurnEnded { turn: items.turn, outcome: Outcome::Done }));
         }
         facts
     }
@@ -356,8 +408,8 @@ pub(super) async fn write(journal: &dyn Store, chat: &ForeignChat) -> Result<boo
     if let Lease::HeldBy { holder, .. } = journal.lease(&id).await? {
         return Err(Failure::user(format!("Another Dragoman is writing the chat {id}: {holder}.")));
     }
-    for page in chat.facts().chunks(PAGE_FACTS) {
-        if let Err(failure) = journal.append(&id, page.to_vec()).await {
+    for page in chat.records().chunks(PAGE_FACTS) {
+        if let Err(failure) = journal.adopt(&id, page.to_vec()).await {
             let _ = journal.delete(&id).await;
             return Err(failure);
         }

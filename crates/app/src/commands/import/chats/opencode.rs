@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use config::Environment;
 use serde_json::Value;
 
-use super::{ForeignChat, Turns, Unusable, day, files, mark_of, opencode_database, read};
+use super::{ForeignChat, Turns, Unusable, day, file_time, files, mark_of, millis, opencode_database, read};
 use crate::commands::import::plan::Program;
 
 /// A chat in the form that both share.
@@ -80,6 +80,7 @@ fn read_chat(storage: &Path, file: &Path) -> Result<StoredChat, Unusable> {
 fn convert(chat: StoredChat) -> ForeignChat {
     let mut turns = Turns::default();
     for (message, parts) in &chat.messages {
+        turns.time(&message["time"]["created"]);
         match message["role"].as_str() {
             Some("user") => {
                 let own = parts.iter().filter(|part| part["synthetic"] != true);
@@ -97,6 +98,7 @@ fn convert(chat: StoredChat) -> ForeignChat {
             _ => {}
         }
     }
+    let updated = millis(&chat.updated).or(turns.newest()).unwrap_or_else(|| file_time(&chat.file));
     ForeignChat {
         program: Program::Opencode,
         id: chat.id,
@@ -104,6 +106,7 @@ fn convert(chat: StoredChat) -> ForeignChat {
         folder: chat.folder.map(PathBuf::from),
         title: chat.title,
         day: day(&chat.updated),
+        updated,
         turns: turns.finish(),
         unreadable: chat.unreadable,
     }
