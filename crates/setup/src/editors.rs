@@ -16,6 +16,8 @@ pub struct Editor {
     pub title: &'static str,
     /// The part of the editor that speaks our protocols: built in, or a plugin to install.
     pub needs: &'static str,
+    /// Names under which a shell starts it.
+    pub programs: &'static [&'static str],
     /// Folders or files of an installed editor, the most usual first.
     places: &'static [(Base, &'static str)],
     pub(crate) change: Change,
@@ -58,6 +60,7 @@ pub const EDITORS: &[Editor] = &[
         name: "zed",
         title: "Zed",
         needs: "nothing more: Zed speaks ACP",
+        programs: &["zed", "zeditor"],
         places: &[
             (Base::Config, "zed"),
             (Base::Home, ".var/app/dev.zed.Zed/config/zed"),
@@ -69,15 +72,21 @@ pub const EDITORS: &[Editor] = &[
             value: |command| json!({"type": "custom", "command": command, "args": ["acp"], "env": {}}),
         },
     },
-    code("vscode", "VS Code", &[(Base::Applications, "Code")]),
-    code("vscode-insiders", "VS Code Insiders", &[(Base::Applications, "Code - Insiders")]),
-    code("vscodium", "VSCodium", &[(Base::Applications, "VSCodium")]),
-    code("cursor", "Cursor", &[(Base::Applications, "Cursor")]),
-    code("windsurf", "Windsurf", &[(Base::Applications, "Windsurf")]),
+    code("vscode", "VS Code", &["code"], &[(Base::Applications, "Code")]),
+    code(
+        "vscode-insiders",
+        "VS Code Insiders",
+        &["code-insiders"],
+        &[(Base::Applications, "Code - Insiders")],
+    ),
+    code("vscodium", "VSCodium", &["codium"], &[(Base::Applications, "VSCodium")]),
+    code("cursor", "Cursor", &["cursor"], &[(Base::Applications, "Cursor")]),
+    code("windsurf", "Windsurf", &["windsurf"], &[(Base::Applications, "Windsurf")]),
     Editor {
         name: "jetbrains",
         title: "JetBrains IDEs",
         needs: "the AI Assistant plugin, which speaks ACP",
+        programs: &["idea", "pycharm", "webstorm", "goland", "clion", "rustrover", "phpstorm", "rider"],
         places: &[(Base::Applications, "JetBrains"), (Base::Home, ".jetbrains")],
         change: Change::Json {
             file: SettingsFile::InHome(".jetbrains/acp.json"),
@@ -89,6 +98,7 @@ pub const EDITORS: &[Editor] = &[
         name: "helix",
         title: "Helix",
         needs: "nothing more: `space o r` sends the selection to `dragoman run`",
+        programs: &["hx", "helix"],
         places: &[(Base::Config, "helix"), (Base::Applications, "helix")],
         change: Change::Toml { file: "config.toml", lines: helix },
     },
@@ -96,6 +106,7 @@ pub const EDITORS: &[Editor] = &[
         name: "neovim",
         title: "Neovim",
         needs: "the plugin eca-nvim (ECA) or codecompanion.nvim (ACP)",
+        programs: &["nvim"],
         places: &[(Base::Config, "nvim"), (Base::Home, "AppData/Local/nvim")],
         change: Change::Snippet {
             files: &["init.lua", "init.vim"],
@@ -109,6 +120,7 @@ pub const EDITORS: &[Editor] = &[
         name: "emacs",
         title: "Emacs",
         needs: "the package eca (ECA) or agent-shell (ACP)",
+        programs: &["emacs"],
         places: &[
             (Base::Config, "emacs"),
             (Base::Config, "doom"),
@@ -128,11 +140,17 @@ pub const EDITORS: &[Editor] = &[
 ];
 
 /// VS Code and the editors made from it keep one file of settings each.
-const fn code(name: &'static str, title: &'static str, places: &'static [(Base, &'static str)]) -> Editor {
+const fn code(
+    name: &'static str,
+    title: &'static str,
+    programs: &'static [&'static str],
+    places: &'static [(Base, &'static str)],
+) -> Editor {
     Editor {
         name,
         title,
         needs: "the extension editor-code-assistant.eca",
+        programs,
         places,
         change: Change::Json {
             file: SettingsFile::InFolder("User/settings.json"),

@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &SetupArguments) -> ExitCode {
     let folders = folders(&environment);
     let command = installation::command_path(&environment);
     let Some(name) = &arguments.editor else {
-        return list(&folders, &command, arguments.json);
+        return list(&folders, &command, &environment, arguments.json);
     };
     if let Some(failure) = crate::attaching::refusal_inside_tool_call("changes settings of editors") {
         return failed(&failure);
@@ -60,7 +60,8 @@ pub(crate) fn run(arguments: &SetupArguments) -> ExitCode {
         false => setup::plan(editor, &folders, &command),
     };
     let outcome = planned.map_err(|error| with_hint(error, editor, &command)).and_then(|plan| {
-        let step = Step { editor, folders: &folders, arguments };
+        let is_there = is_there(editor, &folders, &environment);
+        let step = Step { editor, folders: &folders, arguments, is_there };
         step.follow(plan)
     });
     match outcome {
@@ -87,6 +88,16 @@ fn folders(environment: &Environment) -> Folders {
     }
 }
 
+/// An editor is on this machine where its folder is, or where a shell would find its program.
+fn is_there(editor: &Editor, folders: &Folders, environment: &Environment) -> bool {
+    let path = environment.var("PATH").unwrap_or_default();
+    let in_path = |program: &&str| {
+        let names = [(*program).to_owned(), format!("{program}.exe"), format!("{program}.cmd")];
+        std::env::split_paths(path).any(|folder| names.iter().any(|name| folder.join(name).is_file()))
+    };
+    editor.find(folders).is_some() || editor.programs.iter().any(|program| in_path(&program))
+}
+
 /// A file that cannot be changed is the user's to change: the text for it follows.
 fn with_hint(error: SetupError, editor: &Editor, command: &str) -> Failure {
     let failure = Failure::user(error.to_string());
@@ -99,11 +110,11 @@ fn with_hint(error: SetupError, editor: &Editor, command: &str) -> Failure {
     }
 }
 
-fn list(folders: &Folders, command: &str, as_json: bool) -> ExitCode {
+fn list(folders: &Folders, command: &str, environment: &Environment, as_json: bool) -> ExitCode {
     let rows: Vec<(&Editor, bool, &str)> = EDITORS
         .iter()
         .map(|editor| {
-            let found = editor.find(folders).is_some();
+            let found = is_there(editor, folders, environment);
             let state = match setup::plan(editor, folders, command) {
                 _ if !found => "not found",
                 Ok(Plan::Done { .. }) => "set up",
@@ -152,6 +163,8 @@ struct Step<'a> {
     editor: &'a Editor,
     folders: &'a Folders,
     arguments: &'a SetupArguments,
+    /// Whether the editor is on this machine.
+    is_there: bool,
 }
 
 impl Step<'_> {
@@ -189,6 +202,12 @@ impl Step<'_> {
         if !self.is_wanted()? {
             let message = "Nothing was changed.";
             return Ok(self.report(&edit.file, "planned", json!({"diff": diff}), message));
+        }
+        if !self.is_there && !self.arguments.undo {
+            let text =
+                format!("{} was not found on this machine, so nothing was written.", self.editor.title);
+            return Err(Failure::user(text)
+                .hint("Start the editor once, so that it makes its folder, then try again."));
         }
         let copy = self.write(Some(edit))?;
         let mut message = match self.arguments.undo {

@@ -96,3 +96,29 @@ fn a_build_describes_itself_and_the_way_to_a_newer_one() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("installed by dpkg") && text.contains(".deb"), "{text}");
 }
+
+/// Nothing is written for an editor that is not there, whatever is asked for.
+#[test]
+fn an_absent_editor_gets_no_file() {
+    let names = ["zed", "vscode", "vscodium", "cursor", "windsurf", "jetbrains", "helix"];
+    for name in names {
+        let home = Home::new();
+        for arguments in [&["setup", name, "--yes"][..], &["setup", name, "--yes", "--json"]] {
+            let output = home.command(arguments).env("PATH", "/nowhere").output().expect("it runs");
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.code() == Some(1) && text.contains("was not found"), "{name}: {text}");
+        }
+        let mut left: Vec<_> = std::fs::read_dir(home.path()).expect("home").flatten().collect();
+        left.retain(|entry| entry.file_name() != "work");
+        assert!(left.is_empty(), "{name}: {left:?}");
+        let output = home.command(&["setup", name, "--dry-run"]).output().expect("it runs");
+        assert!(output.status.success(), "{name}: the change can still be looked at");
+    }
+    // A program that a shell finds is enough: its folder is made when it starts for the first time.
+    let home = Home::new();
+    let program = home.write("bin/zed", "");
+    let folder = program.parent().expect("a folder");
+    let output = home.command(&["setup", "zed", "--yes"]).env("PATH", folder).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(home.path().join(".config/zed/settings.json").exists());
+}
