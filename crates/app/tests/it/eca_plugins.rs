@@ -172,3 +172,22 @@ async fn an_install_mode_replaces_the_lists_below() {
         assert_eq!(names.contains(&"kit:deploy".to_owned()), is_used, "{mode}: {names:?}");
     }
 }
+
+/// A source that cannot be reached hides no plugin of another one, and is named where nothing else offers the plugin.
+#[test]
+fn a_source_that_is_away_stops_no_other_one() {
+    let home = Home::new();
+    let source = home.path().join("source");
+    make_source(&source);
+    let address = format!("file://{}", source.display());
+    let config = json!({"plugins": {
+        "away": {"source": "https://127.0.0.1:9/plugins.git"},
+        "broken": {"source": home.path().join("work").display().to_string()},
+        "team": {"source": address},
+    }});
+    home.write(".config/dragoman/config.json", &config.to_string());
+    let (code, text) = plugins(&home, &["install", "guard", "--yes"]);
+    assert!(code == 0 && text.contains("guard@team is installed"), "{text}");
+    let (code, text) = plugins(&home, &["install", "nothing@away"]);
+    assert!(code == 1 && text.contains("127.0.0.1:9") && text.contains("cannot be fetched"), "{text}");
+}

@@ -138,47 +138,72 @@ async fn install(
     Ok(format!("{name} is installed. Chats that start from now on use it."))
 }
 
-/// The source that offers a plugin, and its snapshot where it is not pinned yet.
+/// A source with what it offers, and its snapshot where it is not pinned yet.
+struct Offer {
+    source: PluginSource,
+    snapshot: Option<Snapshot>,
+    plugins: Vec<Plugin>,
+}
+
+/// The source that offers a plugin, and its snapshot where it is not pinned yet. The user's own sources come first: a
+/// built-in one is fetched only for a plugin that they do not offer. A source that cannot be used hides no other one.
 async fn look_up(
     environment: &Environment,
     known: &Plugins,
     entry: &str,
 ) -> Result<(PluginSource, Option<Snapshot>, Plugin), Failure> {
     let wanted = entry.rsplit_once('@').map(|(_, source)| source);
-    let fits = |source: &&PluginSource| wanted.is_none_or(|wanted| source.name == wanted);
-    let mut sources = known.sources.clone();
-    if sources.is_empty() {
-        sources = plugins::built_in_sources();
+    let built_in = plugins::built_in_sources();
+    let is_built_in = |source: &PluginSource| built_in.iter().any(|it| it.location == source.location);
+    let (mut last, mut own): (Vec<PluginSource>, Vec<PluginSource>) =
+        known.sources.iter().cloned().partition(|source| source.pin.is_none() && is_built_in(source));
+    if known.sources.is_empty() {
+        last = built_in;
     }
-    let (mut found, mut offered) = (Vec::new(), Vec::new());
-    for source in sources.iter().filter(fits) {
-        let snapshot = match &source.pin {
-            Some(_) => None,
-            None => Some(fetch::fetch(source).await?),
-        };
-        let folder =
-            snapshot.as_ref().map(Snapshot::folder).or(source.pin.as_ref().map(|pin| pin.folder.as_path()));
-        let Some(folder) = folder else { continue };
-        offered.extend(plugins::marketplace(folder, &source.name)?);
-        found.push((source.clone(), snapshot));
-    }
-    let plugin = plugins::find(entry, &offered).cloned().map_err(|problem| {
-        if offered.iter().any(|it| Some(it.name.as_str()) == entry.split('@').next()) {
-            return Failure::user(problem);
+    own.retain(|source| wanted.is_none_or(|wanted| source.name == wanted));
+    last.retain(|source| wanted.is_none_or(|wanted| source.name == wanted));
+    let (mut offers, mut problems): (Vec<Offer>, Vec<String>) = Default::default();
+    for sources in [own, last] {
+        for source in sources {
+            match offer(source).await {
+                Ok(offer) => offers.push(offer),
+                Err(failure) => problems.push(failure.message),
+            }
         }
-        let names: Vec<&str> = offered.iter().map(|it| it.name.as_str()).collect();
-        Failure::user(format!("No source offers a plugin {entry}. There are: {}.", names.join(", ")))
-    })?;
-    let (source, snapshot) = found
-        .into_iter()
-        .find(|(source, _)| source.name == plugin.source)
-        .ok_or_else(|| Failure::user("The source is gone."))?;
-    if let Some(managed) = environment.managed()
-        && !managed.rules.permits_plugin(&plugin.name, &source.name, &source.location)
-    {
-        return Err(ManagedRules::refusal(&format!("The plugin {}", plugin.name)));
+        let offered: Vec<Plugin> = offers.iter().flat_map(|offer| offer.plugins.clone()).collect();
+        let is_offered = offered.iter().any(|it| Some(it.name.as_str()) == entry.split('@').next());
+        if !is_offered {
+            continue;
+        }
+        let plugin = plugins::find(entry, &offered).cloned().map_err(Failure::user)?;
+        let offer = offers.into_iter().find(|offer| offer.source.name == plugin.source);
+        let Offer { source, snapshot, .. } = offer.ok_or_else(|| Failure::user("The source is gone."))?;
+        if let Some(managed) = environment.managed()
+            && !managed.rules.permits_plugin(&plugin.name, &source.name, &source.location)
+        {
+            return Err(ManagedRules::refusal(&format!("The plugin {}", plugin.name)));
+        }
+        return Ok((source, snapshot, plugin));
     }
-    Ok((source, snapshot, plugin))
+    let names: Vec<&str> =
+        offers.iter().flat_map(|offer| &offer.plugins).map(|it| it.name.as_str()).collect();
+    let mut text = format!("No source offers a plugin {entry}.");
+    if !names.is_empty() {
+        text.push_str(&format!(" There are: {}.", names.join(", ")));
+    }
+    Err(Failure::user([vec![text], problems].concat().join(" ")))
+}
+
+async fn offer(source: PluginSource) -> Result<Offer, Failure> {
+    let snapshot = match &source.pin {
+        Some(_) => None,
+        None => Some(fetch::fetch(&source).await?),
+    };
+    let pinned = source.pin.as_ref().map(|pin| pin.folder.as_path());
+    let folder = snapshot.as_ref().map(Snapshot::folder).or(pinned);
+    let folder = folder.ok_or_else(|| Failure::user("The source is gone."))?;
+    let plugins = plugins::marketplace(folder, &source.name)?;
+    Ok(Offer { snapshot, plugins, source })
 }
 
 async fn update(
