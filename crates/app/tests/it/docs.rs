@@ -354,3 +354,47 @@ components:
         id: {type: integer}
         name: {type: string}
 "##;
+
+/// Figures that a page repeats are those of the page that measures them.
+#[test]
+fn repeated_figures_are_the_measured_ones() {
+    let page = |name: &str| std::fs::read_to_string(repository().join("docs").join(name)).expect("a page");
+    let (scale, measured) = (page("scale.md"), page("benchmarks.md"));
+    let sentence = scale.split("1,000 chats at once").nth(1).and_then(|rest| rest.split(". ").next());
+    let sentence = sentence.expect("the sentence about many chats");
+    let row =
+        measured.lines().find(|line| line.contains("1,000 chats at once in one process")).expect("its row");
+    let figures: Vec<&str> =
+        row.split('(').skip(1).filter_map(|rest| rest.split(" chunks/s").next()).collect();
+    assert_eq!(figures.len(), 2, "{row}");
+    for figure in figures {
+        assert!(
+            sentence.contains(figure),
+            "docs/scale.md does not say {figure}, as docs/benchmarks.md does: {sentence}"
+        );
+    }
+}
+
+/// The rules that a page shows are rules: `config check` has nothing to say about them.
+#[tokio::test]
+async fn the_rules_of_the_page_about_approvals_work() {
+    let page = std::fs::read_to_string(repository().join("docs/approvals.md")).expect("a page");
+    let block = page.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
+    let home = Home::new();
+    let mut config: serde_json::Value = serde_json::from_str(block).expect("JSON");
+    config["mcpServers"] = serde_json::json!({"notes": {"command": "true", "disabled": true}});
+    home.write(".config/dragoman/config.json", &config.to_string());
+    let run = |arguments: &[&str]| {
+        let output = home.command(arguments).output().expect("it runs");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert_eq!(run(&["config", "check"]), "The settings have no problems.\n");
+    for (command, decision) in
+        [("npm test", "allow"), ("cargo test --all", "allow"), ("git push origin", "deny")]
+    {
+        let input = serde_json::json!({"command": command}).to_string();
+        let said = run(&["explain-permission", "shell_command", &input]);
+        assert!(said.starts_with(decision), "{command}: {said}");
+    }
+    assert!(run(&["explain-permission", "read_file", r#"{"path": ".env"}"#]).starts_with("deny"));
+}
