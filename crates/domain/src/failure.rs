@@ -35,11 +35,13 @@ pub struct Failure {
     pub hint: Option<String>,
     /// When trying again makes sense.
     pub retry_after: Option<Duration>,
+    /// The prompt does not fit into the model's context: a shorter one may. Not kept, and not sent to other processes.
+    pub is_too_long: bool,
 }
 
 impl Failure {
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, retry_after: None }
+        Self { kind, message: message.into(), hint: None, retry_after: None, is_too_long: false }
     }
 
     pub fn user(message: impl Into<String>) -> Self {

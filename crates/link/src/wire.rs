@@ -133,7 +133,7 @@ pub(crate) struct FailureV1 {
 
 impl From<Failure> for FailureV1 {
     fn from(failure: Failure) -> Self {
-        let Failure { kind, message, hint, retry_after } = failure;
+        let Failure { kind, message, hint, retry_after, is_too_long: _ } = failure;
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Self { kind: kind.into(), message, hint, retry_after_ms: retry_after.map(millis) }
     }
@@ -142,7 +142,8 @@ impl From<Failure> for FailureV1 {
 impl From<FailureV1> for Failure {
     fn from(failure: FailureV1) -> Self {
         let FailureV1 { kind, message, hint, retry_after_ms } = failure;
-        Self { kind: kind.into(), message, hint, retry_after: retry_after_ms.map(Duration::from_millis) }
+        let retry_after = retry_after_ms.map(Duration::from_millis);
+        Self { hint, retry_after, ..Self::new(kind.into(), message) }
     }
 }
 

@@ -82,7 +82,8 @@ impl Fault {
         {
             fault.kind = kind;
         }
-        if fault.kind == FaultKind::Request && says_too_long(&fault.message) {
+        // Some servers send it as an error of their own.
+        if matches!(fault.kind, FaultKind::Request | FaultKind::Server) && says_too_long(&fault.message) {
             fault.kind = FaultKind::TooLong;
         }
         if fault.message.is_empty() {
@@ -166,7 +167,8 @@ impl Fault {
                 "Check that the provider's api setting matches its url.".to_owned(),
             ),
         };
-        Failure { retry_after: self.retry_after, ..Failure::new(kind, text).hint(hint) }
+        let (retry_after, is_too_long) = (self.retry_after, self.kind == FaultKind::TooLong);
+        Failure { retry_after, is_too_long, ..Failure::new(kind, text).hint(hint) }
     }
 }
 
@@ -287,7 +289,16 @@ const CODES: &[(FaultKind, &[&str])] = &[
         ],
     ),
     (FaultKind::Exhausted, &["insufficient_quota", "billing_error", "billing_hard_limit_reached", "402"]),
-    (FaultKind::TooLong, &["context_length_exceeded", "request_too_large"]),
+    (
+        FaultKind::TooLong,
+        &[
+            "context_length_exceeded",
+            "exceed_context_size_error",
+            "model_max_prompt_tokens_exceeded",
+            "request_too_large",
+            "tokens_limit_reached",
+        ],
+    ),
     (
         FaultKind::Request,
         &[
@@ -368,20 +379,31 @@ const CODE_WORDS: &[(&str, FaultKind)] = &[
 /// The vendors have no common code for it, so the sentences are known instead.
 fn says_too_long(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
-    [
-        "context length",
-        "context_length",
-        "prompt is too long",
-        "maximum context",
-        "context window",
-        "input is too long",
-        "exceeds the maximum number of tokens",
-        "exceed context limit",
-        "too many tokens in the prompt",
-    ]
-    .iter()
-    .any(|sentence| message.contains(sentence))
+    TOO_LONG.iter().any(|sentence| message.contains(sentence))
 }
+
+const TOO_LONG: &[&str] = &[
+    "context length",
+    "context_length",
+    "context limit",
+    "context size",
+    "context window",
+    "exceeded model token limit",
+    "exceeds max length",
+    "exceeds the maximum number of tokens",
+    "input is too long",
+    "input token count",
+    "inputs` must have less than",
+    "inputs` tokens + `max_new_tokens`",
+    "maximum context",
+    "maximum prompt length",
+    "prompt is too long",
+    "prompt token count",
+    "range of input length",
+    "reduce the length of the messages",
+    "too many tokens in the prompt",
+    "too many tokens: ",
+];
 
 #[cfg(test)]
 mod tests {
@@ -455,5 +477,77 @@ mod tests {
         ] {
             assert_eq!(Fault::of_unknown_event(name, data), None, "{name} {data}");
         }
+    }
+
+    /// What the servers of each format say about a prompt that does not fit, in a response and inside a stream.
+    #[test]
+    fn prompts_that_do_not_fit_are_known_in_every_format() {
+        for (status, body) in [
+            // OpenAI, and those that speak its formats.
+            (
+                400,
+                r#"{"error":{"message":"Your input exceeds the context window of this model.","type":"invalid_request_error","code":"context_length_exceeded"}}"#,
+            ),
+            (
+                400,
+                r#"{"object":"error","message":"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens.","type":"BadRequestError","code":400}"#,
+            ),
+            (
+                400,
+                r#"{"error":"This model's maximum prompt length is 131072 but the request contains 537812 tokens."}"#,
+            ),
+            (
+                400,
+                r#"{"message":"prompt token count of 130000 exceeds the limit of 128000","code":"model_max_prompt_tokens_exceeded"}"#,
+            ),
+            (
+                413,
+                r#"{"error":{"code":"tokens_limit_reached","message":"Request body too large. Max size: 8000 tokens."}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"Invalid request: Your request exceeded model token limit: 131072","type":"invalid_request_error"}}"#,
+            ),
+            (
+                422,
+                r#"{"error":"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8193.","error_type":"validation"}"#,
+            ),
+            // Anthropic and Bedrock.
+            (
+                400,
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 208310 tokens > 200000 maximum"}}"#,
+            ),
+            (
+                400,
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000"}}"#,
+            ),
+            (
+                413,
+                r#"{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}"#,
+            ),
+            (400, r#"{"__type":"ValidationException","message":"Input is too long for requested model."}"#),
+            // Gemini.
+            (
+                400,
+                r#"{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}"#,
+            ),
+            // Ollama, llama.cpp, LM Studio.
+            (500, r#"{"error":"the input length exceeds the context length"}"#),
+            (
+                400,
+                r#"{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error","n_ctx":4096}}"#,
+            ),
+            (
+                500,
+                r#"{"error":{"code":500,"message":"Context size has been exceeded.","type":"server_error"}}"#,
+            ),
+        ] {
+            let fault = Fault::from_status(status, body);
+            assert_eq!(fault.kind, FaultKind::TooLong, "{status} {body}");
+            assert!(!fault.can_retry() && fault.into_failure("p", "").is_too_long, "{body}");
+            assert_eq!(Fault::from_stream(body).kind, FaultKind::TooLong, "{body}");
+        }
+        let other = Fault::from_status(400, r#"{"error":{"message":"No such model"}}"#);
+        assert!(!other.into_failure("p", "").is_too_long);
     }
 }

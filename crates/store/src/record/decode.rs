@@ -142,6 +142,7 @@ impl From<FailureV1<'_>> for Failure {
             message: stored.message.into_owned(),
             hint: owned(stored.hint),
             retry_after: stored.retry_after,
+            is_too_long: false,
         }
     }
 }
