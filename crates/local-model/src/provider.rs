@@ -27,7 +27,7 @@ use crate::session::{AnswerEnd, Limits, Session};
 
 /// Tokens an answer may have where the prompt does not say: a quarter of the window, between these.
 const ANSWER_TOKENS: (usize, usize) = (512, 4096);
-/// Small models repeat themselves; a light penalty keeps most answers from looping.
+/// Small models repeat whole phrases; a penalty on the next word of a repeated phrase keeps most answers from looping.
 const REPETITION_PENALTY: f32 = 1.15;
 /// Larger models, those that use tools, must be able to repeat names and brackets.
 const TOOL_REPETITION_PENALTY: f32 = 1.05;

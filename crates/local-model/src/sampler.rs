@@ -9,7 +9,7 @@ pub struct Sampling {
     /// Only the likeliest tokens that together reach this share are drawn from.
     pub top_p: f32,
     pub seed: u64,
-    /// How much less likely a token of the answer is to come again; 1 changes nothing.
+    /// How much less likely a token is that would go on with a phrase of the answer once more; 1 changes nothing.
     pub repetition_penalty: f32,
 }
 
@@ -28,7 +28,12 @@ pub(crate) struct Sampler {
 }
 
 /// Tokens of the answer that the penalty looks back at.
-const PENALTY_WINDOW: usize = 64;
+const PENALTY_WINDOW: usize = 256;
+/// So many tokens in a row must have come before in the same order: names, numbers and signs may come again at any time,
+/// as in `2 + 2 = 4`.
+const PHRASE: usize = 4;
+/// Longer phrases are not penalized more.
+const LONGEST_PHRASE: usize = 12;
 
 /// Tokens further below the best than this have no chance worth sorting for.
 const DEPTH: f32 = 20.0;
@@ -47,11 +52,11 @@ impl Sampler {
         let mut adjusted = std::mem::take(&mut self.adjusted);
         adjusted.clear();
         adjusted.extend_from_slice(logits);
-        let recent = &answer[answer.len().saturating_sub(PENALTY_WINDOW)..];
-        for (at, token) in recent.iter().enumerate() {
-            // Each token once, however often it stands there.
-            if let (false, Some(logit)) = (recent[..at].contains(token), adjusted.get_mut(*token as usize)) {
-                *logit = if *logit > 0.0 { *logit / penalty } else { *logit * penalty };
+        for (token, length) in repeated(&answer[answer.len().saturating_sub(PENALTY_WINDOW)..]) {
+            if let Some(logit) = adjusted.get_mut(token as usize) {
+                // A loop becomes less likely with each token.
+                let factor = penalty.powi((length - PHRASE + 1) as i32);
+                *logit = if *logit > 0.0 { *logit / factor } else { *logit * factor };
             }
         }
         let token = self.draw(&adjusted);
@@ -100,6 +105,29 @@ impl Sampler {
     }
 }
 
+/// The tokens that would go on with a phrase that the answer ends with and that stands in it before, each with the length
+/// of the longest such phrase.
+fn repeated(answer: &[u32]) -> Vec<(u32, usize)> {
+    let mut found: Vec<(u32, usize)> = Vec::new();
+    for next in 1..answer.len() {
+        let length = common_end(&answer[..next], answer);
+        if length < PHRASE {
+            continue;
+        }
+        match found.iter_mut().find(|(token, _)| *token == answer[next]) {
+            Some((_, longest)) => *longest = length.max(*longest),
+            None => found.push((answer[next], length)),
+        }
+    }
+    found
+}
+
+/// How many tokens two sequences have in common at their ends.
+fn common_end(one: &[u32], other: &[u32]) -> usize {
+    let pairs = one.iter().rev().zip(other.iter().rev());
+    pairs.take(LONGEST_PHRASE).take_while(|(one, other)| one == other).count()
+}
+
 /// The token with the largest logit, the first of equals.
 pub(crate) fn likeliest(logits: &[f32]) -> u32 {
     let mut best = (f32::NEG_INFINITY, 0);
@@ -109,4 +137,43 @@ pub(crate) fn likeliest(logits: &[f32]) -> u32 {
         }
     }
     best.1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_may_come_again_and_a_phrase_becomes_less_likely() {
+        // "2 + 2 =": the second 2, and whatever stands alone, is not held against the answer.
+        let [two, plus, equals] = [2, 10, 11];
+        for answer in [&[two][..], &[two, plus], &[two, plus, two], &[two, plus, two, equals], &[two, two]] {
+            assert!(repeated(answer).is_empty(), "{answer:?}");
+            let mut logits = vec![0.0; 12];
+            logits[two as usize] = 1.0;
+            logits[3] = 0.99;
+            let sampling = Sampling { repetition_penalty: 1.15, ..Sampling::default() };
+            assert_eq!(Sampler::new(sampling).choose(&logits, answer), two, "{answer:?}");
+        }
+        // A phrase of four tokens that came before.
+        assert_eq!(repeated(&[1, 2, 3, 4, 5, 1, 2, 3, 4]), [(5, 4)]);
+        assert_eq!(repeated(&[7, 1, 2, 3, 4, 5, 7, 1, 2, 3, 4]), [(5, 5)]);
+        // A loop of one token is penalized more with each step.
+        let loops = |length: usize| repeated(&vec![9; length]);
+        assert_eq!((loops(4), loops(5), loops(8)), (vec![], vec![(9, 4)], vec![(9, 7)]));
+        assert_eq!(loops(200), [(9, LONGEST_PHRASE)]);
+    }
+
+    #[test]
+    fn a_penalty_leads_out_of_a_loop() {
+        let mut logits = vec![0.0; 4];
+        (logits[1], logits[2]) = (4.0, 3.0);
+        let sampling = Sampling { repetition_penalty: 1.15, ..Sampling::default() };
+        let mut sampler = Sampler::new(sampling);
+        let mut answer = Vec::new();
+        for _ in 0..12 {
+            answer.push(sampler.choose(&logits, &answer));
+        }
+        assert!(answer[..4] == [1, 1, 1, 1] && answer.contains(&2), "{answer:?}");
+    }
 }
