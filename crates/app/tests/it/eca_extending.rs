@@ -168,17 +168,22 @@ async fn definitions_and_references_are_asked_of_the_editor() {
     client.initialize(&home, json!({"codeAssistant": {"chat": true, "editor": editor}})).await;
     let uri = format!("file://{}/a.rs", home.workspace().display());
     let range = json!({"start": {"line": 1, "character": 4}, "end": {"line": 1, "character": 5}});
-    for (tool, method) in [
-        ("eca__editor_definition", "editor/getDefinition"),
-        ("eca__editor_references", "editor/getReferences"),
+    let place = json!({"path": "a.rs", "line": 2, "character": 10});
+    // The name is enough; with a line it is looked for there.
+    let (near, name) = (json!({"path": "a.rs", "line": 2, "symbol": "a"}), json!({"symbol": "crate::b()"}));
+    for (tool, method, input, position) in [
+        ("eca__editor_definition", "editor/getDefinition", &place, [2, 10]),
+        ("eca__editor_references", "editor/getReferences", &place, [2, 10]),
+        ("eca__editor_definition", "editor/getDefinition", &near, [2, 10]),
+        ("eca__editor_references", "editor/getReferences", &name, [2, 4]),
     ] {
-        let input = json!({"path": "a.rs", "line": 2, "character": 10});
+        let input = input.clone();
         fake.answer(Answer::tool_call("d", tool, input)).answer(Answer::text("ok"));
         client.ask("chat/prompt", json!({"chatId": "c", "message": "where?"})).await;
         let messages = client.until(|it| it["method"] == method).await;
         let request = messages.last().expect("a request");
         assert_eq!(request["params"]["uri"], uri.as_str());
-        assert_eq!(request["params"]["position"], json!({"line": 2, "character": 10}));
+        assert_eq!(request["params"]["position"], json!({"line": position[0], "character": position[1]}));
         assert_eq!(request["params"]["includeDeclaration"] == json!(true), method.ends_with("References"));
         // It is asked again while the editor starts a language server.
         let starting = json!({"jsonrpc": "2.0", "id": request["id"], "result": {"status": "starting"}});

@@ -25,6 +25,8 @@ async fn run_finds_definitions_and_errors_by_a_language_server() {
             json!({"path": "a.small", "line": 2, "character": 1}),
         ))
         .answer(Answer::tool_call("c2", "eca__editor_diagnostics", json!({"path": "a.small"})))
+        .answer(Answer::tool_call("c3", "eca__editor_references", json!({"path": "a.small", "symbol": "x"})))
+        .answer(Answer::tool_call("c4", "eca__editor_references", json!({"path": "a.small", "symbol": "y"})))
         .answer(Answer::text("finished"));
     let ran = bench.run(&["--approve", "read", "where is x?"]).await;
     assert_eq!(ran.code, Some(0), "{}", ran.err);
@@ -38,6 +40,9 @@ async fn run_finds_definitions_and_errors_by_a_language_server() {
     }
     assert!(last.contains("a.small:1:5"), "{last}");
     assert!(last.contains("a.small:3:1 error: an error [E1]"), "{last}");
+    assert!(last.contains("The name y does not stand in a.small"), "{last}");
+    let by_name = &bench.fake.last_request().tool_results()[2];
+    assert!(by_name.contains("a.small:"), "a name is enough: {by_name}");
     assert!(!project.join("stain").exists(), "a server cannot write into the project");
 }
 

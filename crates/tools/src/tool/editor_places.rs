@@ -13,9 +13,12 @@ use domain::{Abilities, HostCall, HostReply, Review};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::directory_tree::workspace_folder;
+use super::symbol_places::{self, Place};
 use crate::edit::files::{Files, unless_cancelled};
 use crate::lenient;
 use crate::offered::BuiltInTool;
+use crate::paths::{ForbiddenPaths, ResolvedPath};
 
 /// What answers questions about code: the editor of the turn where it can, else language servers of the machine.
 pub(crate) struct CodeQuestions {
@@ -61,48 +64,104 @@ pub(crate) struct EditorReferences {
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
+    /// The name to look up
+    #[serde(default, alias = "name")]
+    symbol: Option<String>,
+    /// A file in which the name stands; a folder is searched for it
+    #[serde(default = "workspace_folder")]
     path: String,
-    /// From 1
-    #[serde(deserialize_with = "lenient::number")]
+    /// Where the name stands, from 1; not needed with a symbol
+    #[serde(default, deserialize_with = "lenient::number")]
     line: Option<usize>,
-    /// From 1
-    #[serde(deserialize_with = "lenient::number")]
+    /// From 1; not needed with a symbol
+    #[serde(default, deserialize_with = "lenient::number")]
     character: Option<usize>,
 }
 
+/// What a model asks about.
+struct Subject {
+    name: Option<String>,
+    /// A line on which it stands, or nearly.
+    near: Option<u32>,
+    position: Option<Position>,
+}
+
 impl Input {
-    fn position(&self) -> Result<Position, String> {
+    fn subject(&self) -> Result<Subject, String> {
         let number = |value: Option<usize>| {
             value.and_then(|value| u32::try_from(value).ok()).filter(|value| *value > 0)
         };
-        match (number(self.line), number(self.character)) {
-            (Some(line), Some(character)) => Ok(Position { line, character }),
-            _ => Err("line and character are numbers from 1.".to_owned()),
+        let (line, character) = (number(self.line), number(self.character));
+        let name = self.symbol.as_deref().and_then(symbol_places::name_of);
+        let position = line.zip(character).map(|(line, character)| Position { line, character });
+        if name.is_none() && position.is_none() {
+            return Err("Give the symbol, or line and character as numbers from 1.".to_owned());
         }
+        Ok(Subject { name: name.map(str::to_owned), near: line, position })
     }
 }
 
 fn review(files: &Files, what: &str, input: &Input, scope: &Scope) -> Result<Review, String> {
-    let position = input.position()?;
+    let subject = input.subject()?;
     let mut review = Review::default();
     let path = files.paths.review("path", &input.path, scope, &mut review)?;
-    review.summary = format!("Looking up {what} at {}:{}", path.shown(), position.line);
+    review.summary = match (subject.name, subject.near) {
+        (Some(name), _) => format!("Looking up {what} of {name}"),
+        (None, line) => format!("Looking up {what} at {}:{}", path.shown(), line.unwrap_or(1)),
+    };
     review.harmless = review.outside.is_empty();
     Ok(review)
 }
 
+/// The places to ask about, the likeliest first.
+async fn places(questions: &CodeQuestions, input: &Input, call: &Invocation) -> Result<Vec<Place>, String> {
+    let path = questions.files.paths.resolve_approved(&input.path, call)?;
+    let Subject { name, near, position } = input.subject()?;
+    let given: Vec<Place> =
+        position.map(|position| Place { path: path.path().to_owned(), position }).into_iter().collect();
+    let Some(name) = name else { return Ok(given) };
+    let (forbidden, cancel) = (ForbiddenPaths::new(&call.scope)?, call.cancel.clone());
+    let search = move |files: &Files, path: ResolvedPath| {
+        symbol_places::find(&name, &path, near, &files.limits, &forbidden, cancel)
+    };
+    match questions.files.blocking(&path, search).await {
+        // The model may know more than the file on disk, such as what the editor has not saved.
+        Err(_) if !given.is_empty() => Ok(given),
+        found => found,
+    }
+}
+
+/// Asks about one place after the other until something is known of it.
 async fn run(
     questions: &CodeQuestions,
-    request: HostCall,
+    input: &Input,
+    request: fn(Place) -> HostCall,
     can: fn(&Abilities) -> bool,
     call: &Invocation,
 ) -> Result<ToolResult, String> {
-    match questions.ask(request, can, call).await.map_err(|reason| format!("{reason} Use grep instead."))? {
-        (HostReply::Locations(places), note) => {
-            Ok(ToolResult::text(describe(&questions.files, &places, &call.scope) + &note))
+    let fall_back = |reason: String| format!("{reason} Use grep instead.");
+    let mut answer = None;
+    let mut failed = Vec::new();
+    for place in places(questions, input, call).await.map_err(fall_back)? {
+        let kind = place.path.extension().map(ToOwned::to_owned);
+        if failed.contains(&kind) {
+            continue;
         }
-        _ => Err("There are no places. Use grep instead.".to_owned()),
+        match questions.ask(request(place), can, call).await {
+            Ok((HostReply::Locations(places), note)) if !places.is_empty() => {
+                return Ok(ToolResult::text(describe(&questions.files, &places, &call.scope) + &note));
+            }
+            Ok((HostReply::Locations(_), note)) => answer = Some(Ok(note)),
+            Ok(_) => answer = Some(Err("There are no places.".to_owned())),
+            // What answers nothing about one file answers nothing about others of its kind.
+            Err(reason) => {
+                failed.push(kind);
+                answer.get_or_insert(Err(reason));
+            }
+        }
     }
+    let note = answer.unwrap_or_else(|| Err("There are no places.".to_owned())).map_err(fall_back)?;
+    Ok(ToolResult::text(describe(&questions.files, &[], &call.scope) + &note))
 }
 
 fn describe(files: &Files, places: &[SourceRange], scope: &Scope) -> String {
@@ -126,7 +185,7 @@ impl BuiltInTool for EditorDefinition {
     type Input = Input;
 
     const NAME: &'static str = "editor_definition";
-    const DESCRIPTION: &'static str = "Where the name at a place in a file is defined.";
+    const DESCRIPTION: &'static str = "Where a name is defined: by the name, or by its place in a file.";
     const EFFECT: ToolEffect = ToolEffect::Reads;
 
     fn is_useful_with(&self, abilities: &Abilities) -> bool {
@@ -138,9 +197,8 @@ impl BuiltInTool for EditorDefinition {
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
-        let path = self.questions.files.paths.resolve_approved(&input.path, &call)?;
-        let request = HostCall::Definition { path: path.path().to_owned(), position: input.position()? };
-        run(&self.questions, request, |abilities| abilities.definition, &call).await
+        let request = |Place { path, position }| HostCall::Definition { path, position };
+        run(&self.questions, &input, request, |abilities| abilities.definition, &call).await
     }
 }
 
@@ -148,7 +206,7 @@ impl BuiltInTool for EditorReferences {
     type Input = Input;
 
     const NAME: &'static str = "editor_references";
-    const DESCRIPTION: &'static str = "Where the name at a place in a file is used.";
+    const DESCRIPTION: &'static str = "Where a name is used: by the name, or by its place in a file.";
     const EFFECT: ToolEffect = ToolEffect::Reads;
 
     fn is_useful_with(&self, abilities: &Abilities) -> bool {
@@ -160,9 +218,8 @@ impl BuiltInTool for EditorReferences {
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
-        let path = self.questions.files.paths.resolve_approved(&input.path, &call)?;
-        let (path, position) = (path.path().to_owned(), input.position()?);
-        let request = HostCall::References { path, position, include_declaration: true };
-        run(&self.questions, request, |abilities| abilities.references, &call).await
+        let request =
+            |Place { path, position }| HostCall::References { path, position, include_declaration: true };
+        run(&self.questions, &input, request, |abilities| abilities.references, &call).await
     }
 }

@@ -16,6 +16,7 @@ pub mod preview_file_change;
 pub mod read_file;
 pub mod shell_command;
 mod shell_output;
+mod symbol_places;
 pub mod task;
 pub mod web_search;
 pub mod write_file;
