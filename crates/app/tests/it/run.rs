@@ -250,7 +250,21 @@ async fn an_answer_fits_its_schema_or_the_run_fails() {
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "{\"n\":3}\n"), "{}", ran.err);
     assert!(bench.fake.last_request().body.to_string().contains("integer"), "the model gets the schema");
     for answer in ["{\"n\": \"three\"}", "three"] {
-        bench.fake.answer(Answer::text(answer));
+        // The model learns what is wrong, and has two more tries.
+        bench
+            .fake
+            .answer(Answer::text(answer))
+            .answer(Answer::text(answer))
+            .answer(Answer::text("{\"n\": 5}"));
+        let before = bench.fake.requests().len();
+        let ran = bench.run(&arguments).await;
+        assert_eq!((ran.code, ran.out.as_str()), (Some(0), "{\"n\":5}\n"), "{answer}: {}", ran.err);
+        assert_eq!(bench.fake.requests().len() - before, 3, "{answer}");
+        let asked = bench.fake.last_request().body["messages"].to_string();
+        assert!(asked.contains("Answer again") && asked.contains("The answer"), "{asked}");
+        for _ in 0..3 {
+            bench.fake.answer(Answer::text(answer));
+        }
         let ran = bench.run(&arguments).await;
         assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{answer}: {}", ran.err);
         assert!(ran.err.contains("The answer"), "{}", ran.err);

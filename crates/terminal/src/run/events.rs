@@ -103,6 +103,10 @@ pub(crate) struct Summary<'a> {
 }
 
 impl UsageMembers {
+    pub(crate) fn cost(&self) -> Option<f64> {
+        self.cost
+    }
+
     pub(crate) fn new(usage: &SessionUsage) -> Self {
         Self {
             tokens: usage.last.all(),

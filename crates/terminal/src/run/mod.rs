@@ -178,6 +178,7 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
         ..TurnLimits::default()
     };
     let (text, contexts) = (options.prompt.clone(), options.contexts.clone());
+    let limits_of_run = limits.clone();
     let prompt = UserPrompt { text, contexts, change, limits, ..UserPrompt::default() };
     let session = info.id.clone();
     let accepted = commands.call(|reply| Command::Prompt { session, prompt, reply }).await;
@@ -197,6 +198,8 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
         stop: options.stop,
         is_new,
         is_answered: accepted.status == AcceptedStatus::Prompting,
+        limits: limits_of_run,
+        cost_before: info.usage.session_cost.unwrap_or(0.0),
         output: OutputState::default(),
     })
 }
@@ -310,6 +313,9 @@ struct Run {
     is_new: bool,
     /// A model answers the prompt. A new chat without an answer is deleted.
     is_answered: bool,
+    limits: TurnLimits,
+    /// What the chat had cost before, in dollars.
+    cost_before: f64,
     output: OutputState,
 }
 
@@ -334,7 +340,7 @@ impl Run {
         for notice in &self.notices {
             printer.notice(notice);
         }
-        let outcome = self.follow_turn(printer).await;
+        let outcome = self.follow_answers(printer).await;
         let mut result = self.conclude(outcome);
         self.print_end(&result, printer);
         if let Some(error) = printer.write_error.take() {
