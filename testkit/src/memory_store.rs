@@ -42,6 +42,7 @@ struct Data {
     append_failure: Option<Failure>,
     /// What a commit takes, where it is not the usual time.
     commit: Option<Duration>,
+    leases_end: bool,
     clock: u64,
 }
 
@@ -85,6 +86,11 @@ impl MemoryStore {
     /// What a commit takes from now on.
     pub fn set_commit_time(&self, time: Duration) {
         self.lock().commit = Some(time);
+    }
+
+    /// The store is as one on another machine, whose leases end by time.
+    pub fn set_leases_end(&self, do_end: bool) {
+        self.lock().leases_end = do_end;
     }
 
     /// A fact gets into the journal past the lease, as a broken disk lock allows.
@@ -172,6 +178,10 @@ impl Store for MemoryStore {
             }
             Ok(())
         })
+    }
+
+    fn leases_end(&self) -> bool {
+        self.lock().leases_end
     }
 
     fn append<'a>(

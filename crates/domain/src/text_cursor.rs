@@ -25,9 +25,12 @@ impl TextCursor {
         Some(rest)
     }
 
-    /// Moves to `offset` where text before it is missing; a later call of [`advance`](Self::advance) goes on from there.
-    pub fn skip_to(&mut self, offset: u64) {
+    /// Moves to `offset` where text before it is missing, and says whether some is; a later call of
+    /// [`advance`](Self::advance) goes on from there.
+    pub fn skip_to(&mut self, offset: u64) -> bool {
+        let is_missing = offset > self.seen;
         self.seen = self.seen.max(offset);
+        is_missing
     }
 }
 
@@ -52,9 +55,9 @@ mod tests {
     #[test]
     fn a_gap_is_skipped_where_the_caller_allows_it() {
         let mut cursor = TextCursor::at(2);
-        cursor.skip_to(1);
+        assert!(!cursor.skip_to(1));
         assert_eq!(cursor.advance(2, "c"), Some("c"));
-        cursor.skip_to(10);
+        assert!(cursor.skip_to(10));
         assert_eq!(cursor.advance(10, "k"), Some("k"));
         assert_eq!(cursor.advance(0, "abcdefghijk"), None);
     }

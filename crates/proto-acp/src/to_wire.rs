@@ -384,13 +384,18 @@ pub(crate) fn notice_effect(notice: &Notice, features: ClientFeatures) -> Effect
     agent_text("notice".to_owned(), format!("{}\n", notice.text))
 }
 
+/// Stands for live output that this connection has missed.
+const GAP: &str = "[…]\n";
+
 fn live_output(id: ItemId, shown: &mut Shown, offset: u64, text: &str) -> Option<Effect> {
     // A terminal of the client shows it already; output of an unknown call has no place.
     if shown.terminal.is_some() || shown.call.is_none() {
         return None;
     }
-    // Only the end is shown, so text that was lost is not missed.
-    shown.live_cursor.skip_to(offset);
+    // Only the end is shown, so text that was lost is not missed; what stood before it does not seem to go on.
+    if shown.live_cursor.skip_to(offset) {
+        shown.live = GAP.to_owned();
+    }
     let rest = shown.live_cursor.advance(offset, text)?;
     shown.live.push_str(rest);
     if shown.live.len() > LIVE {

@@ -98,16 +98,22 @@ impl Projection {
     }
 
     fn grow(&mut self, item: ItemId, channel: Channel, offset: u64, text: &str) -> Option<PageEvent> {
-        let new = self.cursors.get_mut(&(item, channel))?.advance(offset, text)?;
+        let cursor = self.cursors.get_mut(&(item, channel))?;
+        // The journal has the output of a tool only when the tool has ended: what was missed is not waited for.
+        let gap = if channel == Channel::ToolOutput && cursor.skip_to(offset) { GAP } else { "" };
+        let new = cursor.advance(offset, text)?;
         let (channel, text) = match channel {
             Channel::Text => ("text", new.to_owned()),
             Channel::Reasoning => ("reasoning", new.to_owned()),
             Channel::ToolInput => ("input", visible_source(new).into_owned()),
-            Channel::ToolOutput => ("output", visible_source(new).into_owned()),
+            Channel::ToolOutput => ("output", format!("{gap}{}", visible_source(new))),
         };
         told("grow", json!({"item": item.to_string(), "channel": channel, "text": text}))
     }
 }
+
+/// Stands for live output that this page has missed.
+const GAP: &str = "[…]\n";
 
 #[allow(clippy::unnecessary_wraps, reason = "each arm of the projection ends with it")]
 fn told(name: &'static str, data: Value) -> Option<PageEvent> {

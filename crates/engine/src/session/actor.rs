@@ -318,15 +318,13 @@ impl Actor {
         cancel: CancellationToken,
         work: impl Future<Output = Outcome> + Send + 'static,
     ) {
-        self.session.begin_turn(cancel.clone());
+        self.session.begin_turn(id, cancel.clone());
         self.turn = Some(RunningTurn { id, cancel, task: tokio::spawn(work) });
     }
 
     /// The chat is free again before the end is published, so that a prompt sent at once is not refused.
     fn turn_ended(&mut self, ended: Result<Outcome, JoinError>) {
-        if self.turn.take().is_none() {
-            return;
-        }
+        let Some(turn) = self.turn.take() else { return };
         self.updated_at = now();
         let outcome = ended.unwrap_or_else(|error| {
             if error.is_cancelled() {
@@ -340,6 +338,7 @@ impl Actor {
         self.session.steering.close();
         self.session.asks.cancel_all();
         self.session.commit_with(|state| state.closing_facts(outcome.clone()));
+        self.session.end_turn(turn.id);
         if let Some(ended) = self.ended.take() {
             let _ = ended.send(EndedSubagent::new(outcome, &self.session.state()));
         }

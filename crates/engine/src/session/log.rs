@@ -15,9 +15,9 @@ use domain::event::EventBody;
 use domain::queue::EventSender;
 use domain::{
     Abilities, AskId, AskKind, BoxFuture, Event, Fact, Failure, FrontendId, ItemId, Recorded, SessionId,
-    Store,
+    Store, TurnId,
 };
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::state::State;
 
@@ -99,9 +99,19 @@ impl SessionLog {
         self.lock().journal.publish(body);
     }
 
-    /// Whether the user has stopped the turn: an append that a store does not answer is given up then.
-    pub(crate) fn set_stopping(&self, is_stopping: bool) {
-        self.lock().journal.status.stopping.send_replace(is_stopping);
+    /// The user stops a turn: an append that a store does not answer is given up, until the turn has ended.
+    pub(crate) fn stop(&self, turn: TurnId) {
+        self.lock().journal.status.stopping.send_replace(Some(turn));
+    }
+
+    /// A stop of this turn is over when everything committed before is written or given up.
+    pub(crate) fn end_stop(&self, turn: TurnId) {
+        let _ = self.lock().journal.entries.send(JournalEntry::EndStop(turn));
+    }
+
+    /// An append that a store does not answer now is given up; later ones are waited for again.
+    pub(crate) fn give_up_waiting(&self) {
+        self.lock().journal.status.give_up.notify_waiters();
     }
 
     /// Waits until everything committed before is on disk, though not for ever.
@@ -157,7 +167,9 @@ pub(crate) struct Journal {
 struct Status {
     published: AtomicU64,
     failure: OnceLock<Failure>,
-    stopping: watch::Sender<bool>,
+    /// The turn that the user has stopped.
+    stopping: watch::Sender<Option<TurnId>>,
+    give_up: Notify,
 }
 
 enum JournalEntry {
@@ -169,6 +181,7 @@ enum JournalEntry {
         done: oneshot::Sender<Result<(), Failure>>,
     },
     Publish(EventBody),
+    EndStop(TurnId),
 }
 
 /// Facts on their way to the disk. May be dropped: they get there all the same.
@@ -181,9 +194,12 @@ impl Journal {
     /// Writes for a session whose newest fact on disk has the number `newest`.
     pub(crate) fn start(session: SessionId, store: Arc<dyn Store>, audience: Audience, newest: u64) -> Self {
         let (entries, receiver) = mpsc::unbounded_channel();
-        let stopping = watch::Sender::new(false);
-        let status = Status { published: AtomicU64::new(newest), failure: OnceLock::new(), stopping };
-        let status = Arc::new(status);
+        let status = Arc::new(Status {
+            published: AtomicU64::new(newest),
+            failure: OnceLock::new(),
+            stopping: watch::Sender::new(None),
+            give_up: Notify::new(),
+        });
         let writer = Writer { session, store, audience, status: status.clone() };
         tokio::spawn(writer.run(receiver));
         Self { entries, status }
@@ -279,6 +295,10 @@ impl Writer {
                     waiting.push(done);
                 }
                 JournalEntry::Publish(body) => self.publish(body),
+                JournalEntry::EndStop(turn) => {
+                    let stopping = &self.status.stopping;
+                    stopping.send_if_modified(|stopped| stopped.take_if(|it| *it == turn).is_some());
+                }
             }
         }
         for done in waiting {
@@ -304,6 +324,9 @@ impl Writer {
 
     /// Waits for the store and says so, until the user stops the turn.
     async fn tell_of_delay<T>(&self, mut append: BoxFuture<'_, Result<T, Failure>>) -> Result<T, Failure> {
+        let mut give_up = std::pin::pin!(self.status.give_up.notified());
+        // Also a request that comes before the user is told counts.
+        give_up.as_mut().enable();
         if let Ok(done) = tokio::time::timeout(TELL_AFTER, &mut append).await {
             return done;
         }
@@ -314,9 +337,8 @@ impl Writer {
             biased;
             done = append => done,
             // A file on this machine is slow at most; a database may be away for long.
-            _ = stopping.wait_for(|is_stopping| *is_stopping), if self.store.leases_end() => {
-                Err(stopped_while_away())
-            }
+            _ = stopping.wait_for(Option::is_some), if self.store.leases_end() => Err(stopped_while_away()),
+            () = give_up, if self.store.leases_end() => Err(stopped_while_away()),
         };
         self.publish(EventBody::Progress { text: String::new() });
         done
@@ -465,6 +487,54 @@ mod tests {
         assert_eq!(log.published(), 5);
         assert_eq!(log.state().last_turn(), 2);
         assert!(audience.remove(FrontendId(1)) && audience.is_empty());
+    }
+
+    fn opened() -> Vec<Fact> {
+        vec![Fact::SessionOpened(domain::event::SessionOpened {
+            workspace: Vec::new(),
+            settings: Default::default(),
+            parent: None,
+            client: String::new(),
+        })]
+    }
+
+    /// A log on a store that takes longer for a commit than is waited without a word.
+    async fn slow_log() -> SessionLog {
+        let (id, store) = (SessionId::new("s"), Arc::new(MemoryStore::default()));
+        store.lease(&id).await.unwrap();
+        store.set_leases_end(true);
+        store.set_commit_time(Duration::from_secs(5));
+        SessionLog::new(State::default(), Journal::start(id, store, Audience::default(), 0))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stop_gives_up_what_waits_for_a_store_that_is_away() {
+        let log = slow_log().await;
+        log.stop(TurnId(1));
+        assert!(log.commit(opened()).on_disk().await.is_err(), "the turn was stopped");
+        assert!(log.failure().is_some());
+        // Without a turn: what waits now is given up.
+        let log = slow_log().await;
+        let pending = log.commit(opened());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        log.give_up_waiting();
+        assert!(pending.on_disk().await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stop_is_over_with_its_turn_and_one_without_a_turn_at_once() {
+        let log = slow_log().await;
+        log.give_up_waiting();
+        assert!(log.commit(opened()).on_disk().await.is_ok(), "nothing waited when the stop came");
+        log.stop(TurnId(1));
+        log.end_stop(TurnId(1));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(log.commit(facts(1)).on_disk().await.is_ok(), "the stopped turn has ended");
+        // The end of an earlier turn is not the end of a later stop.
+        log.stop(TurnId(2));
+        log.end_stop(TurnId(1));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(log.commit(facts(2)).on_disk().await.is_err());
     }
 
     #[test]

@@ -63,8 +63,8 @@ pub(crate) struct Session {
     pub(crate) roots: Arc<[PathBuf]>,
     /// Cancelled when the actor has ended: nothing may be committed any more.
     pub(crate) closed: CancellationToken,
-    /// Stops the running turn.
-    turn_cancel: Mutex<CancellationToken>,
+    /// The running turn, and what stops it.
+    running: Mutex<Option<(TurnId, CancellationToken)>>,
     /// Starts subagents.
     pub(crate) subagents: mpsc::UnboundedSender<StartSubagent>,
     /// Set in the chat of a subagent that runs.
@@ -140,7 +140,7 @@ impl Session {
             own_sources,
             roots,
             closed: CancellationToken::new(),
-            turn_cancel: Mutex::default(),
+            running: Mutex::default(),
             subagents,
             inherited,
             hooks_started: AtomicBool::new(false),
@@ -152,18 +152,30 @@ impl Session {
     }
 
     /// A turn begins that this token stops.
-    pub(crate) fn begin_turn(&self, cancel: CancellationToken) {
-        self.log.set_stopping(false);
-        *self.turn_cancel.lock().unwrap_or_else(PoisonError::into_inner) = cancel;
+    pub(crate) fn begin_turn(&self, turn: TurnId, cancel: CancellationToken) {
+        *self.running() = Some((turn, cancel));
+    }
+
+    /// The turn is over, and its last facts are committed: a stop of it means nothing for what comes later.
+    pub(crate) fn end_turn(&self, turn: TurnId) {
+        let _ = self.running().take_if(|(running, _)| *running == turn);
+        self.log.end_stop(turn);
     }
 
     /// Stops the running turn. Facts that wait for a store that is away are not waited for any longer.
     pub(crate) fn request_stop(&self) {
-        let cancel = self.turn_cancel.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if !cancel.is_cancelled() {
-            cancel.cancel();
+        let running = self.running().clone();
+        match running {
+            Some((turn, cancel)) => {
+                cancel.cancel();
+                self.log.stop(turn);
+            }
+            None => self.log.give_up_waiting(),
         }
-        self.log.set_stopping(true);
+    }
+
+    fn running(&self) -> MutexGuard<'_, Option<(TurnId, CancellationToken)>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// See [`SessionLog::commit`].

@@ -5,12 +5,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use domain::event::Channel;
+use domain::event::{Channel, EventBody};
 use domain::host::HostRequest;
 use domain::tool::{Sample, Sampled, ToolContext, WebAnswer};
 use domain::{
-    Abilities, Answer, Ask, AskKind, BoxFuture, CancellationToken, Event, Failure, HostCall, HostReply,
-    ItemDelta, ItemId, TurnId,
+    Abilities, Answer, Ask, AskKind, BoxFuture, CancellationToken, Failure, HostCall, HostReply, ItemDelta,
+    ItemId, TurnId,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -22,6 +22,7 @@ use crate::web_search;
 
 /// Live output kept for people; what the model gets is bounded by the tool.
 const LIVE_OUTPUT: usize = 256 << 10;
+const CUT: &str = "\n[More output follows, which is not shown here.]\n";
 
 /// The front-end whose prompt began a turn.
 #[derive(Clone)]
@@ -38,7 +39,33 @@ pub(crate) struct EngineToolContext {
     pub(crate) cancel: CancellationToken,
     /// `None`: the tool cannot use a model.
     pub(crate) sampler: Option<Sampler>,
-    output: Mutex<String>,
+    output: Mutex<LiveOutput>,
+}
+
+/// What a tool prints while it runs.
+#[derive(Default)]
+struct LiveOutput {
+    text: String,
+    /// The tool has ended, or printed more than is kept: what comes now would stand behind a gap.
+    is_closed: bool,
+}
+
+impl LiveOutput {
+    /// The part of `text` that still fits, with its place; the last one ends with a note.
+    fn add(&mut self, text: &str) -> Option<(u64, String)> {
+        if self.is_closed || text.is_empty() {
+            return None;
+        }
+        let left = LIVE_OUTPUT - self.text.len().min(LIVE_OUTPUT);
+        let mut added = text[..text.floor_char_boundary(left)].to_owned();
+        if added.len() < text.len() {
+            self.is_closed = true;
+            added.push_str(CUT);
+        }
+        let offset = self.text.len() as u64;
+        self.text.push_str(&added);
+        Some((offset, added))
+    }
 }
 
 impl EngineToolContext {
@@ -62,7 +89,9 @@ impl EngineToolContext {
 
     /// What was shown while the tool ran.
     pub(crate) fn take_output(&self) -> String {
-        std::mem::take(&mut self.output.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        output.is_closed = true;
+        std::mem::take(&mut output.text)
     }
 }
 
@@ -70,13 +99,10 @@ impl ToolContext for EngineToolContext {
     fn output(&self, text: &str) {
         let Some(item) = self.item else { return };
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        if text.is_empty() || output.len() + text.len() > LIVE_OUTPUT {
-            return;
-        }
-        let offset = output.len() as u64;
-        output.push_str(text);
-        let delta = ItemDelta { item, channel: Channel::ToolOutput, offset, text: text.to_owned() };
-        self.session.audience.publish(Event::delta(self.session.id.clone(), delta));
+        let Some((offset, text)) = output.add(text) else { return };
+        // Behind the facts that were committed before it: one of them shows the call.
+        let delta = ItemDelta { item, channel: Channel::ToolOutput, offset, text };
+        self.session.log.publish(EventBody::Delta(delta));
     }
 
     fn abilities(&self) -> Abilities {
@@ -132,5 +158,26 @@ impl ToolContext for EngineToolContext {
                 None => Err(Failure::user("No model can be used here.")),
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn live_output_ends_where_it_is_cut_and_has_no_gap() {
+        let mut output = LiveOutput::default();
+        let mut shown = String::new();
+        let pieces = ["one\n".to_owned(), "ü".repeat(LIVE_OUTPUT), "small\n".to_owned(), String::new()];
+        for piece in &pieces {
+            if let Some((offset, text)) = output.add(piece) {
+                assert_eq!(offset, shown.len() as u64);
+                shown.push_str(&text);
+            }
+        }
+        assert!(shown.starts_with("one\nüü") && shown.ends_with(CUT) && !shown.contains("small"));
+        assert!(shown.len() <= LIVE_OUTPUT + CUT.len());
+        assert_eq!(shown, output.text);
     }
 }

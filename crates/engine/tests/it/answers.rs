@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::command::{AcceptedStatus, Context, SessionSettings, UserPrompt};
-use domain::event::EventBody;
+use domain::event::{Channel, EventBody};
 use domain::item::ItemKind;
 use domain::model::{BlockKind, StopReason};
 use domain::tool_call::{Origin, ToolState};
@@ -329,12 +329,18 @@ async fn grown_text_is_recorded_by_time_and_size_and_never_empty() {
 #[tokio::test(start_paused = true)]
 async fn live_output_is_kept_up_to_a_limit() {
     let bench = Bench::new();
-    let pieces = ["x".repeat(300 << 10), "ab".into(), "cd".into(), "x".repeat(256 << 10)];
-    bench.answers([ScriptedAnswer::call("eca__read", json!({"live": pieces}))]);
     let mut client = bench.client().await;
-    client.run("go").await;
-    let state = bench.check_state(&client.session).await;
-    assert_eq!(calls(&state)[0].live_output, "abcd");
+    for (pieces, kept) in [
+        (vec!["ab".to_owned(), "cd".into()], "abcd"),
+        (vec!["ab".into(), "x".repeat(256 << 10), "cd".into()], "abxxx"),
+    ] {
+        bench.answers([ScriptedAnswer::call("eca__read", json!({"live": pieces}))]);
+        client.run("go").await;
+        let state = bench.check_state(&client.session).await;
+        let shown = calls(&state).pop().unwrap().live_output;
+        assert!(shown.starts_with(kept) && shown.len() < 257 << 10, "{}", shown.len());
+        assert!(shown == kept || !shown.contains("cd"), "nothing stands behind what was cut");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -353,4 +359,56 @@ async fn long_instruction_files_are_cut() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     let system = bench.models.prompts()[0].1.system.concat();
     assert!(system.contains("Begin.") && system.contains("\n(cut)") && !system.contains("End."));
+}
+
+/// What people see of a running tool is the beginning of what it printed, and nothing is missing in it.
+#[tokio::test(start_paused = true)]
+async fn live_output_comes_behind_its_call_and_has_no_gap() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    let pieces = ["one\n".to_owned(), "x".repeat(4 << 10), "two\n".to_owned()];
+    let printed = pieces.concat().repeat(70);
+    bench.answers([ScriptedAnswer::call("eca__read", json!({"live": pieces, "repeat": 70}))]);
+    client.prompt("go").await.unwrap();
+    let mut is_running = false;
+    let mut shown = String::new();
+    let ended = loop {
+        match client.next().await {
+            EventBody::Delta(delta) if delta.channel == Channel::ToolOutput => {
+                assert!(is_running, "the call is shown before its output");
+                assert_eq!(delta.offset, shown.len() as u64, "nothing is missing before a piece");
+                shown.push_str(&delta.text);
+            }
+            EventBody::Fact(recorded) => match &recorded.fact {
+                Fact::ItemChanged { item } => {
+                    is_running |=
+                        matches!(&item.kind, ItemKind::ToolCall(call) if call.state == ToolState::Running);
+                }
+                Fact::ItemEnded { item } => {
+                    if let ItemKind::ToolCall(call) = &item.kind {
+                        break call.clone();
+                    }
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    };
+    let (kept, note) = shown.split_once("\n[More").expect("it ends where it is cut");
+    assert!(printed.starts_with(kept) && kept.len() == 256 << 10, "{}", kept.len());
+    assert!(note.ends_with("not shown here.]\n"), "{note}");
+    assert_eq!(ended.live_output, shown);
+    client.turn_end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_without_a_turn_leaves_the_next_turn_alone() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    client.cancel().await;
+    assert_eq!(client.run("one").await, Outcome::Done);
+    client.cancel().await;
+    client.cancel().await;
+    assert_eq!(client.run("two").await, Outcome::Done);
+    bench.check_state(&client.session).await;
 }

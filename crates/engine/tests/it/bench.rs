@@ -365,8 +365,10 @@ impl Tool for TestTool {
     fn run<'a>(&'a self, call: Invocation) -> BoxFuture<'a, ToolResult> {
         Box::pin(async move {
             let text = call.input["text"].as_str().unwrap_or("done").to_owned();
-            for piece in call.input["live"].as_array().into_iter().flatten() {
-                call.context.output(piece.as_str().unwrap());
+            for _ in 0..call.input["repeat"].as_u64().unwrap_or(1) {
+                for piece in call.input["live"].as_array().into_iter().flatten() {
+                    call.context.output(piece.as_str().unwrap());
+                }
             }
             match self.spec.name.as_str() {
                 "wait" => {
