@@ -47,6 +47,7 @@ pub use session::is_subagent;
 pub use session::state::State;
 pub use spending::record_of_today;
 pub use tool_calls::approval;
+use tool_calls::{Approver, Policy};
 pub use workspace::{
     NamedText, ProviderAccounts, Skill, Texts, Workspace, WorkspaceSource, Worktree, Worktrees,
 };
@@ -91,7 +92,7 @@ pub fn start_with_peers(
     changes: CatalogChangesReceiver,
     peers: Arc<dyn Peers>,
 ) -> (Engine, LiveSessions) {
-    start_router(store, source, changes, Some(peers))
+    start_router(store, source, changes, Some(peers), Arc::new(Policy))
 }
 
 /// The same for a test that looks at the states of the sessions.
@@ -100,7 +101,17 @@ pub fn start_observed(
     source: Arc<dyn WorkspaceSource>,
     changes: CatalogChangesReceiver,
 ) -> (Engine, LiveSessions) {
-    start_router(store, source, changes, None)
+    start_router(store, source, changes, None, Arc::new(Policy))
+}
+
+/// The same with other decisions about tool calls than those of the user's rules: those that a replay has recorded.
+fn start_replay(
+    store: Arc<dyn Store>,
+    source: Arc<dyn WorkspaceSource>,
+    changes: CatalogChangesReceiver,
+    approver: Arc<dyn Approver>,
+) -> Engine {
+    start_router(store, source, changes, None, approver).0
 }
 
 fn start_router(
@@ -108,10 +119,11 @@ fn start_router(
     source: Arc<dyn WorkspaceSource>,
     changes: CatalogChangesReceiver,
     peers: Option<Arc<dyn Peers>>,
+    approver: Arc<dyn Approver>,
 ) -> (Engine, LiveSessions) {
     let (engine, commands) = domain::link::engine();
     let live = LiveSessions::default();
-    tokio::spawn(router::Router::new(store, source, live.clone(), peers).run(commands, changes.0));
+    tokio::spawn(router::Router::new(store, source, live.clone(), peers, approver).run(commands, changes.0));
     (engine, live)
 }
 

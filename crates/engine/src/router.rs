@@ -25,6 +25,7 @@ use crate::session::actor::{self, Message};
 use crate::session::start::{SessionDeps, Start};
 use crate::slash;
 use crate::subagents::StartSubagent;
+use crate::tool_calls::Approver;
 use crate::workspace::{OpenWorkspace, Workspace, WorkspaceSource};
 use workspaces::WorkspaceRequest;
 
@@ -56,13 +57,14 @@ impl Router {
         source: Arc<dyn WorkspaceSource>,
         live: LiveSessions,
         peers: Option<Arc<dyn Peers>>,
+        approver: Arc<dyn Approver>,
     ) -> Self {
         let (released, releases) = mpsc::unbounded_channel();
         let (subagents, subagent_requests) = mpsc::unbounded_channel();
         let (returned, returns) = mpsc::unbounded_channel();
         let (workspaces, workspace_requests) = mpsc::unbounded_channel();
         Self {
-            deps: SessionDeps { store, live, peers, subagents, returned, workspaces },
+            deps: SessionDeps { store, live, peers, subagents, returned, workspaces, approver },
             source,
             frontends: HashMap::new(),
             sessions: HashMap::new(),

@@ -1,5 +1,7 @@
 //! One recorded answer of a model, and the calls in it, as a script. Pure.
 
+use std::collections::HashSet;
+
 use domain::ask::AskKind;
 use domain::event::Outcome;
 use domain::item::{Item, ItemKind, Part};
@@ -20,6 +22,9 @@ pub(super) struct ItemRecord {
     pub(super) changes: Vec<Item>,
     /// The turn itself ended it.
     pub(super) ended: bool,
+    /// The places of its first change after it was streamed, and of its end.
+    pub(super) advanced_at: Option<usize>,
+    pub(super) ended_at: Option<usize>,
 }
 
 #[derive(Default)]
@@ -35,8 +40,8 @@ pub(super) struct AnswerScript {
     pub(super) summary: Option<String>,
     pub(super) end: AnswerEnd,
     pub(super) calls: Vec<CallScript>,
-    /// The calls ran one after the other, and some never ran.
-    pub(super) in_sequence: bool,
+    /// Tools whose calls came to their turn one after the other: their servers and names.
+    pub(super) one_by_one: HashSet<(String, String)>,
 }
 
 #[derive(Clone, Default)]
@@ -79,7 +84,7 @@ pub(super) enum Run {
 
 impl ItemRecord {
     pub(super) fn new(item: Item) -> Self {
-        Self { last: item, changes: Vec::new(), ended: false }
+        Self { last: item, changes: Vec::new(), ended: false, advanced_at: None, ended_at: None }
     }
 
     fn call(&self) -> Option<&ToolCall> {
@@ -106,6 +111,21 @@ impl ItemRecord {
     fn was_dropped(&self) -> bool {
         let Some(call) = self.call() else { return false };
         matches!(call.state, ToolState::Stopped { .. }) && self.ended && is_prepared(call) && !self.has_run()
+    }
+
+    /// The turn was stopped before the call was prepared.
+    fn was_never_prepared(&self) -> bool {
+        let Some(call) = self.call() else { return false };
+        matches!(call.state, ToolState::Stopped { .. })
+            && self.ended
+            && self.changes.is_empty()
+            && !is_prepared(call)
+    }
+
+    /// It ran or waited until the turn was stopped.
+    fn was_stopped(&self) -> bool {
+        let is_stopped = self.call().is_some_and(|call| matches!(call.state, ToolState::Stopped { .. }));
+        is_stopped && self.ended && !self.changes.is_empty()
     }
 }
 
@@ -137,18 +157,19 @@ pub(super) fn finish(answer: &mut AnswerScript, is_last: bool, end: &TurnEnd, as
     let waits = |at: usize| asks.iter().any(|ask| ask.item == Some(calls[at].last.id));
     // Calls that never ran although one before them ran or waited for an answer.
     let left = |at: usize| {
-        let is_open = calls[at].was_dropped() || !calls[at].ended;
+        let record = &calls[at];
+        let is_open = record.was_dropped() || record.was_never_prepared() || !record.ended;
         !ran[at] && !waits(at) && is_open && (0..at).any(|before| ran[before] || waits(before))
     };
-    answer.in_sequence = (0..calls.len()).any(left);
-    let in_sequence = answer.in_sequence;
+    answer.one_by_one = one_by_one(&calls);
+    let is_one_left = (0..calls.len()).any(left);
     answer.calls = (0..calls.len())
         .map(|at| {
-            let later_ran = in_sequence && ran[at + 1..].contains(&true);
+            let later_ran = is_one_left && ran[at + 1..].contains(&true);
             script_of(&calls[at], asks, later_ran, end)
         })
         .collect();
-    hold_preparation(answer, &calls, &ran, end, asks);
+    hold_preparation(answer, &calls, end, asks);
     if let (Some(summary), Some(call)) = (answer.summary.clone(), answer.calls.last_mut())
         && let Run::Ends(result) = &mut call.run
     {
@@ -156,32 +177,50 @@ pub(super) fn finish(answer: &mut AnswerScript, is_last: bool, end: &TurnEnd, as
     }
 }
 
-/// Where nothing is recorded of the calls but that they were asked for, they are prepared until the turn ends.
-fn hold_preparation(
-    answer: &mut AnswerScript,
-    calls: &[ItemRecord],
-    ran: &[bool],
-    end: &TurnEnd,
-    asks: &[Ask],
-) {
-    if ran.contains(&true) || !matches!(answer.end, AnswerEnd::Model(_)) {
+/// The tools that do not only read, as far as the order of the record shows: a call after one of them, or before one, came to
+/// its turn when the other had ended.
+fn one_by_one(calls: &[ItemRecord]) -> HashSet<(String, String)> {
+    let name = |at: usize| calls[at].call().map(|call| (call.server.clone(), call.name.clone()));
+    let is_together = |at: usize| match (calls[at].ended_at, calls[at + 1].advanced_at) {
+        (Some(ended), Some(advanced)) => advanced < ended,
+        (None, Some(_)) => true,
+        (_, None) => false,
+    };
+    let pairs = || 0..calls.len().saturating_sub(1);
+    let reading: HashSet<_> =
+        pairs().filter(|at| is_together(*at)).flat_map(|at| [name(at), name(at + 1)]).flatten().collect();
+    let mut found = HashSet::new();
+    for at in pairs().filter(|at| !is_together(*at)) {
+        let (one, other) = (name(at), name(at + 1));
+        let later = other.filter(|other| !reading.contains(other));
+        found.extend(later.or_else(|| one.filter(|one| !reading.contains(one))));
+    }
+    found
+}
+
+/// Where the record says of a call only that the model asked for it, it is prepared until the turn ends.
+fn hold_preparation(answer: &mut AnswerScript, calls: &[ItemRecord], end: &TurnEnd, asks: &[Ask]) {
+    if !matches!(answer.end, AnswerEnd::Model(_)) {
         return;
     }
     match end {
         TurnEnd::Itself(Outcome::Stopped) => {
-            let is_asked = |record: &&ItemRecord| asks.iter().any(|ask| ask.item == Some(record.last.id));
-            let dropped = calls.iter().any(ItemRecord::was_dropped);
-            if dropped
-                && !calls.iter().any(|record| is_asked(&record))
-                && let Some(last) = answer.calls.last_mut()
-            {
-                last.preparation = Preparation::WaitsForStop;
+            let is_asked = |record: &ItemRecord| asks.iter().any(|ask| ask.item == Some(record.last.id));
+            let is_held = |record: &ItemRecord| record.was_never_prepared() || record.was_dropped();
+            if calls.iter().any(|record| record.was_stopped() || (is_held(record) && is_asked(record))) {
+                return;
+            }
+            let first = calls.iter().position(ItemRecord::was_never_prepared);
+            let last = calls.iter().any(ItemRecord::was_dropped).then(|| calls.len().saturating_sub(1));
+            if let Some(call) = first.or(last).and_then(|at| answer.calls.get_mut(at)) {
+                call.preparation = Preparation::WaitsForStop;
             }
         }
         TurnEnd::Itself(_) => {}
         TurnEnd::Aborted | TurnEnd::Killed => {
             let known = calls.iter().rposition(|record| record.has_advanced()).map_or(0, |at| at + 1);
-            if let Some(call) = answer.calls.get_mut(known) {
+            let is_free = calls[..known].iter().all(|record| record.ended);
+            if let Some(call) = answer.calls.get_mut(known).filter(|_| is_free) {
                 call.preparation = Preparation::Hangs;
             }
         }
@@ -324,5 +363,75 @@ fn run_of(record: &ItemRecord, call: &ToolCall, reviewed: &ToolCall, later_ran: 
         _ if !record.ended && !later_ran => Run::Hangs,
         ToolState::Stopped { .. } if *end == TurnEnd::Itself(Outcome::Stopped) => Run::EndsAtStop(result),
         _ => Run::Ends(result),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::TurnId;
+    use domain::tool_call::Origin;
+
+    use super::*;
+
+    /// A call as the journal has it: the states of its changes, and its last state where it ended.
+    fn record(
+        id: u64,
+        name: &str,
+        changes: &[ToolState],
+        last: ToolState,
+        at: (Option<usize>, Option<usize>),
+    ) -> ItemRecord {
+        let item = |state: ToolState| {
+            let mut call =
+                crate::turn::answer::new_call(String::new(), "eca".into(), name.into(), Origin::Native);
+            (call.state, call.input_text) = (state, "{}".into());
+            let kind = ItemKind::ToolCall(Box::new(call));
+            Item { id: ItemId(id), turn: TurnId(1), step: 1, parent: None, kind }
+        };
+        let changes = changes.iter().cloned().map(item).collect();
+        ItemRecord { last: item(last), changes, ended: at.1.is_some(), advanced_at: at.0, ended_at: at.1 }
+    }
+
+    fn script(items: Vec<ItemRecord>, end: &TurnEnd) -> AnswerScript {
+        let mut answer = AnswerScript { items, ..AnswerScript::new(1) };
+        finish(&mut answer, true, end, &[]);
+        answer
+    }
+
+    fn preparations(answer: &AnswerScript) -> Vec<Preparation> {
+        answer.calls.iter().map(|call| call.preparation).collect()
+    }
+
+    #[test]
+    fn a_call_whose_turn_never_came_is_held_back() {
+        use Preparation::{Ends, Hangs, WaitsForStop};
+        let stopped = ToolState::Stopped { unknown: false };
+        let running = [ToolState::Running];
+        let ran = |id, name, from, to| record(id, name, &running, ToolState::Done, (Some(from), Some(to)));
+        let cut = |id, name, from, to| record(id, name, &running, stopped.clone(), (Some(from), Some(to)));
+        let unseen = |id, name, at| record(id, name, &[], stopped.clone(), (Some(at), Some(at)));
+        let open = |id, name| record(id, name, &[], ToolState::Preparing, (None, None));
+        let runs = |id, name, from| record(id, name, &running, ToolState::Running, (Some(from), None));
+        let (stop, done) = (TurnEnd::Itself(Outcome::Stopped), TurnEnd::Itself(Outcome::Done));
+        let killed = TurnEnd::Killed;
+        for (items, end, one_by_one, expected) in [
+            // The stop came while the first one ran.
+            (vec![cut(1, "a", 1, 2), unseen(2, "b", 3)], &stop, vec!["b"], vec![Ends, Ends]),
+            // It came while the second one was prepared.
+            (vec![ran(1, "a", 1, 2), unseen(2, "b", 3)], &stop, vec!["b"], vec![Ends, WaitsForStop]),
+            // The process died while the first one ran, or while the second one was prepared.
+            (vec![runs(1, "a", 1), open(2, "b")], &killed, vec!["b"], vec![Ends, Ends]),
+            (vec![ran(1, "a", 1, 2), open(2, "b")], &killed, vec!["b"], vec![Ends, Hangs]),
+            // Both ran at the same time, and one of the same kind was to run after another.
+            (vec![runs(1, "a", 1), runs(2, "b", 2)], &killed, vec![], vec![Ends, Ends]),
+            (vec![ran(1, "a", 1, 3), ran(2, "b", 2, 4)], &done, vec![], vec![Ends, Ends]),
+            (vec![ran(1, "a", 1, 3), ran(2, "a", 2, 4), ran(3, "w", 5, 6)], &done, vec!["w"], vec![Ends; 3]),
+            (vec![ran(1, "w", 1, 2), ran(2, "a", 3, 5), ran(3, "a", 4, 6)], &done, vec!["w"], vec![Ends; 3]),
+        ] {
+            let answer = script(items, end);
+            let names: Vec<&str> = answer.one_by_one.iter().map(|(_, name)| name.as_str()).collect();
+            assert_eq!(names, one_by_one, "{end:?}");
+            assert_eq!(preparations(&answer), expected, "{end:?} {one_by_one:?}");
+        }
     }
 }

@@ -14,6 +14,8 @@ mod script;
 mod turn_script;
 mod world;
 
+use std::sync::Arc;
+
 use domain::command::{Command, RollbackScope, SessionSettings, TurnLimits, UserPrompt};
 use domain::event::{Fact, Outcome};
 use domain::ids::SUBAGENT_PREFIX;
@@ -136,7 +138,8 @@ impl Replay {
         self.memory = self.memory.next_process();
         let source = self.world.workspaces(&self.recording);
         let (_changes, receiver) = crate::changes();
-        let engine = crate::start(std::sync::Arc::new(self.memory.clone()), source, receiver);
+        let (store, approver) = (Arc::new(self.memory.clone()), Arc::new(self.recording.clone()));
+        let engine = crate::start_replay(store, source, receiver, approver);
         let abilities = Abilities {
             approvals: true,
             questions: true,

@@ -3,7 +3,7 @@
 //! Must not know stores. Invariant: where the record says nothing more, it waits forever, and the replay decides how the
 //! turn ends.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::event::Fact;
@@ -26,6 +26,7 @@ use super::turn_script::{Piece, TurnEnd, TurnScript};
 use crate::session::Session;
 use crate::session::title;
 use crate::tool_calls::approval::{ApprovalDecision, Decision};
+use crate::tool_calls::{Approver, ReviewedCall};
 
 /// What a replay feeds the engine with.
 #[derive(Clone)]
@@ -111,23 +112,6 @@ impl Recording {
         }
     }
 
-    /// The decision about the call that was reviewed last. From now on the item stands for that call.
-    pub(crate) fn decision(&self, item: ItemId) -> ApprovalDecision {
-        let mut progress = self.lock();
-        if let Some(call) = progress.preparing.take() {
-            progress.matched.insert(item, call);
-        }
-        let known = progress.matched.get(&item).map(|call| call.decision.clone());
-        known.unwrap_or_else(|| ApprovalDecision {
-            decision: Decision::Deny,
-            reason: "The record has no such call.".to_owned(),
-            unasked: false,
-            contained: false,
-            by_hook: false,
-            once: false,
-        })
-    }
-
     /// The next question that the tool of a call asked by itself.
     fn next_question(&self, item: ItemId) -> Option<AskKind> {
         self.with_turn(|script| script.questions.get_mut(&item)?.pop_front()).flatten()
@@ -187,6 +171,25 @@ impl Recording {
         let (sender, receiver) = oneshot::channel();
         self.lock().gate = Some(make(sender));
         let _ = receiver.await;
+    }
+}
+
+impl Approver for Recording {
+    /// The decision about the call that was reviewed last. From now on the item stands for that call.
+    fn decide(&self, call: ReviewedCall<'_>) -> ApprovalDecision {
+        let mut progress = self.lock();
+        if let Some(reviewed) = progress.preparing.take() {
+            progress.matched.insert(call.item, reviewed);
+        }
+        let known = progress.matched.get(&call.item).map(|call| call.decision.clone());
+        known.unwrap_or_else(|| ApprovalDecision {
+            decision: Decision::Deny,
+            reason: "The record has no such call.".to_owned(),
+            unasked: false,
+            contained: false,
+            by_hook: false,
+            once: false,
+        })
     }
 }
 
@@ -325,15 +328,16 @@ impl ToolSource for Recording {
                     ItemKind::ToolCall(call) => Some((call.server.clone(), call.name.clone(), call.origin)),
                     _ => None,
                 });
-                (calls.collect::<Vec<_>>(), answer.in_sequence)
+                (calls.collect::<Vec<_>>(), answer.one_by_one.clone())
             }
-            Some(Piece::Summary { .. }) | None => (Vec::new(), false),
+            Some(Piece::Summary { .. }) | None => (Vec::new(), HashSet::new()),
         });
-        let (calls, in_sequence) = calls.unwrap_or_default();
-        let effect = if in_sequence { ToolEffect::Other } else { ToolEffect::Reads };
+        let (calls, one_by_one) = calls.unwrap_or_default();
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         for (server, name, origin) in calls {
             if tools.iter().all(|tool| tool.spec().server != server || tool.spec().name != name) {
+                let is_alone = one_by_one.contains(&(server.clone(), name.clone()));
+                let effect = if is_alone { ToolEffect::Other } else { ToolEffect::Reads };
                 tools.push(Arc::new(RecordedTool::new(self.clone(), server, name, origin, effect)));
             }
         }

@@ -295,7 +295,7 @@ fn was_aborted(fact: &Fact) -> bool {
 /// The items of a turn by id, each with what is recorded of it.
 fn records(body: &[Recorded]) -> BTreeMap<ItemId, ItemRecord> {
     let mut records: BTreeMap<ItemId, ItemRecord> = BTreeMap::new();
-    for Recorded { fact, .. } in body {
+    for (at, Recorded { fact, .. }) in body.iter().enumerate() {
         if let Fact::ItemGrew { item, channel, text, .. } = fact {
             let known = records.get_mut(item);
             if let Some(whole) = known.and_then(|record| record.last.channel_text_mut(*channel)) {
@@ -307,8 +307,15 @@ fn records(body: &[Recorded]) -> BTreeMap<ItemId, ItemRecord> {
         let record = records.entry(item.id).or_insert_with(|| ItemRecord::new(item.clone()));
         record.last = item.clone();
         match fact {
-            Fact::ItemChanged { .. } => record.changes.push(item.clone()),
-            Fact::ItemEnded { .. } => record.ended = true,
+            Fact::ItemChanged { .. } => {
+                record.changes.push(item.clone());
+                record.advanced_at.get_or_insert(at);
+            }
+            Fact::ItemEnded { .. } => {
+                record.ended = true;
+                record.advanced_at.get_or_insert(at);
+                record.ended_at = Some(at);
+            }
             _ => {}
         }
     }

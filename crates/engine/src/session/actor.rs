@@ -120,7 +120,7 @@ pub(crate) struct Actor {
 impl Actor {
     async fn load(start: Start) -> Result<Self, Failure> {
         let Start { id, deps, workspace, own_sources, create, subagent } = start;
-        let SessionDeps { store, live, peers, subagents, workspaces, .. } = deps;
+        let SessionDeps { store, live, peers, subagents, workspaces, approver, .. } = deps;
         let (inherited, ended) = subagent.unzip();
         let LoadedSession { state, created_at, updated_at } = load(store.as_ref(), &id).await?;
         let create = match create {
@@ -134,7 +134,8 @@ impl Actor {
         let roots = create.as_ref().map_or(state.workspace(), |create| &create.workspace);
         let roots: Arc<[PathBuf]> = if roots.is_empty() { &workspace.roots } else { roots }.into();
         let workspace = own_workspace(workspace, &roots, inherited.is_some(), &workspaces).await?;
-        let parts = SessionParts { id, store, workspace, own_sources, roots, state, subagents, inherited };
+        let parts =
+            SessionParts { id, store, workspace, own_sources, roots, state, subagents, inherited, approver };
         let session = Arc::new(Session::new(parts));
         live.add(&session);
         let mut actor = Self {

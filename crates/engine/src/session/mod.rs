@@ -28,10 +28,11 @@ use domain::taint::Taint;
 use domain::tool::{Tool, ToolServer, ToolSource};
 use domain::tool_call::Origin;
 use domain::{CancellationToken, Failure, Recorded, SessionId, Store, TurnId};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::spending::Account;
 use crate::subagents::{Inherited, StartSubagent};
+use crate::tool_calls::Approver;
 use crate::tool_calls::approval::Remembered;
 use crate::tool_calls::asks::Asks;
 use crate::turn::offered_tools::OfferedTools;
@@ -74,7 +75,10 @@ pub(crate) struct Session {
     /// Where the provider keeps the written history.
     pub(crate) written: WrittenPlace,
     pub(crate) offered_tools: OfferedTools,
+    /// Decides about tool calls.
+    pub(crate) approver: Arc<dyn Approver>,
     remembered: Mutex<Remembered>,
+    remembered_changes: watch::Sender<()>,
     /// The descriptions of servers' tools have tainted the chat; a user who cleared that has seen it.
     has_described_tools: AtomicBool,
 }
@@ -89,6 +93,7 @@ pub(crate) struct SessionParts {
     pub(crate) state: State,
     pub(crate) subagents: mpsc::UnboundedSender<StartSubagent>,
     pub(crate) inherited: Option<Inherited>,
+    pub(crate) approver: Arc<dyn Approver>,
 }
 
 /// A stored chat.
@@ -125,7 +130,8 @@ impl LoadedSession {
 
 impl Session {
     pub(crate) fn new(parts: SessionParts) -> Self {
-        let SessionParts { id, store, workspace, own_sources, roots, state, subagents, inherited } = parts;
+        let SessionParts { id, store, workspace, own_sources, roots, state, subagents, inherited, approver } =
+            parts;
         let audience = Audience::default();
         let journal = Journal::start(id.clone(), store.clone(), audience.clone(), state.newest());
         Self {
@@ -146,7 +152,9 @@ impl Session {
             hooks_started: AtomicBool::new(false),
             written: WrittenPlace::default(),
             offered_tools: OfferedTools::default(),
+            approver,
             remembered: Mutex::default(),
+            remembered_changes: watch::Sender::new(()),
             has_described_tools: AtomicBool::new(false),
         }
     }
@@ -194,10 +202,23 @@ impl Session {
 
     /// What a person allowed or refused for the rest of the session. A subagent shares it with its parent.
     pub(crate) fn remembered(&self) -> MutexGuard<'_, Remembered> {
-        if let Some(inherited) = &self.inherited {
-            return inherited.parent.remembered();
-        }
-        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+        self.root().remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Questions that are open look at it again.
+    pub(crate) fn change_remembered(&self, change: impl FnOnce(&mut Remembered)) {
+        change(&mut self.remembered());
+        self.root().remembered_changes.send_replace(());
+    }
+
+    /// Tells of every change of what is remembered.
+    pub(crate) fn remembered_changes(&self) -> watch::Receiver<()> {
+        self.root().remembered_changes.subscribe()
+    }
+
+    /// The chat that a person began: this one, or that of a subagent's outermost parent.
+    fn root(&self) -> &Self {
+        self.inherited.as_ref().map_or(self, |inherited| inherited.parent.root())
     }
 
     /// Whether asks are answered yes by themselves; for a subagent its parent's chat says so.

@@ -13,6 +13,7 @@ use super::actor::Message;
 use crate::LiveSessions;
 use crate::router::workspaces::WorkspaceRequest;
 use crate::subagents::{EndedSubagent, Inherited, StartSubagent};
+use crate::tool_calls::Approver;
 use crate::workspace::OpenWorkspace;
 
 /// What all sessions of a router share.
@@ -27,6 +28,8 @@ pub(crate) struct SessionDeps {
     pub(crate) returned: mpsc::UnboundedSender<Message>,
     /// To the router: requests for the workspace of a chat's own folders.
     pub(crate) workspaces: mpsc::UnboundedSender<WorkspaceRequest>,
+    /// Decides about tool calls.
+    pub(crate) approver: Arc<dyn Approver>,
 }
 
 /// How a session begins.

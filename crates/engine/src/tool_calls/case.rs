@@ -12,6 +12,41 @@ use super::approval::{self, ApprovalDecision, HookVerdict};
 use crate::behavior;
 use crate::turn::Turn;
 
+/// A call that its tool has reviewed.
+pub(crate) struct ReviewedCall<'a> {
+    pub(crate) turn: &'a Turn,
+    pub(crate) item: ItemId,
+    pub(crate) tool: &'a dyn Tool,
+    pub(crate) input: &'a Value,
+    pub(crate) review: &'a Review,
+    /// What hooks say about it.
+    pub(crate) hook: Option<HookVerdict>,
+    /// What the chat has read.
+    pub(crate) taint: &'a Taint,
+}
+
+/// Decides about calls. An engine gets its approver when it starts: [`Policy`], or the recorded decisions of a replay.
+pub(crate) trait Approver: Send + Sync {
+    fn decide(&self, call: ReviewedCall<'_>) -> ApprovalDecision;
+}
+
+/// The rules of the user, by [`approval::decide`].
+pub(crate) struct Policy;
+
+impl Approver for Policy {
+    fn decide(&self, call: ReviewedCall<'_>) -> ApprovalDecision {
+        let ReviewedCall { turn, item: _, tool, input, review, hook, taint } = call;
+        let behavior = turn.session.behavior();
+        let own = with_case_of(turn, &behavior, tool, input, review, (hook, taint), approval::decide);
+        let Some(inherited) = &turn.session.inherited else { return own };
+        // A subagent never does what its parent could not.
+        let parent = inherited.parent.behavior();
+        let of_parent = with_case_of(turn, &parent, tool, input, review, (None, taint), approval::decide);
+        if of_parent.decision > own.decision { of_parent } else { own }
+    }
+}
+
+/// The decision of the session's approver.
 pub(super) fn decide(
     turn: &Turn,
     item: ItemId,
@@ -21,16 +56,7 @@ pub(super) fn decide(
     hook: Option<HookVerdict>,
     taint: &Taint,
 ) -> ApprovalDecision {
-    if let Some(recording) = &turn.session.workspace.recording {
-        return recording.decision(item);
-    }
-    let own =
-        with_case_of(turn, &turn.session.behavior(), tool, input, review, (hook, taint), approval::decide);
-    let Some(inherited) = &turn.session.inherited else { return own };
-    // A subagent never does what its parent could not.
-    let parent = inherited.parent.behavior();
-    let of_parent = with_case_of(turn, &parent, tool, input, review, (None, taint), approval::decide);
-    if of_parent.decision > own.decision { of_parent } else { own }
+    turn.session.approver.decide(ReviewedCall { turn, item, tool, input, review, hook, taint })
 }
 
 /// Everything that a decision about a call depends on.
@@ -100,4 +126,35 @@ pub fn rules_for(settings: &Settings, behavior: &str) -> ApprovalRules {
         rules.deny.extend(own.deny);
     }
     rules
+}
+
+#[cfg(test)]
+mod tests {
+    use config::{Environment, Inputs};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_rules_of_a_behavior_stand_beside_those_for_all() {
+        let config = json!({
+            "toolCall": {"approval": {"allow": {"a": {}}, "deny": {"b": {}}}},
+            "agent": {"careful": {"toolCall": {"approval": {"byDefault": "deny", "ask": {"c": {}}, "deny": {"d": {}}}}}},
+        });
+        let environment = Environment::new("/nonexistent", [("DRAGOMAN_CONFIG", config.to_string())]);
+        let settings = config::resolve(&environment, &Inputs::default()).settings;
+        let names = |rules: &[config::Rule]| rules.iter().map(|rule| rule.target.clone()).collect::<Vec<_>>();
+        let careful = rules_for(&settings, "careful");
+        assert!(
+            names(&careful.deny).contains(&"b".to_owned()) && names(&careful.deny).contains(&"d".to_owned())
+        );
+        assert!(names(&careful.ask).contains(&"c".to_owned()));
+        assert!(names(&careful.allow).contains(&"a".to_owned()));
+        assert_eq!(careful.by_default, Some(config::Approval::Deny));
+        let other = rules_for(&settings, "agent");
+        assert!(
+            !names(&other.deny).contains(&"d".to_owned()) && !names(&other.ask).contains(&"c".to_owned())
+        );
+        assert_ne!(other.by_default, Some(config::Approval::Deny));
+    }
 }

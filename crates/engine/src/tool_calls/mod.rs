@@ -4,6 +4,7 @@
 //! after; policy decides every call; a call that could not run still has a result for the model.
 
 pub mod approval;
+mod asking;
 pub(crate) mod asks;
 mod case;
 pub(crate) mod context;
@@ -18,12 +19,12 @@ mod unrecorded;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use domain::Failure;
 use domain::event::{Fact, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::taint::Taint;
 use domain::tool::{Invocation, Review, Tool, ToolEffect, ToolResult};
-use domain::tool_call::{Details, Origin, RejectedBy, ToolInput, next};
-use domain::{Answer, Ask, AskKind, Failure};
+use domain::tool_call::{Details, Origin, RejectedBy, ToolCall, ToolInput, next};
 use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -31,14 +32,14 @@ use tokio::task::JoinSet;
 use crate::hooks;
 use crate::session::Session;
 use crate::subagents;
-use crate::subagents::relay::{self, RelayedCall};
+use crate::subagents::relay::RelayedCall;
 use crate::tool_search::ToolList;
 use crate::turn::Turn;
 use crate::turn::loops::{LoopDetector, Repetition};
 use crate::undo;
-use approval::{ApprovalDecision, Decision, HookVerdict, rememberable};
+use approval::{ApprovalDecision, Decision, HookVerdict};
 use asks::PendingAsk;
-pub(crate) use case::with_case;
+pub(crate) use case::{Approver, Policy, ReviewedCall, with_case};
 use case::{decide, scope};
 use context::EngineToolContext;
 
@@ -63,6 +64,8 @@ struct ReadyCall {
     item: Item,
     tool: Arc<dyn Tool>,
     review: Review,
+    /// What hooks said about it.
+    hook: Option<HookVerdict>,
     ask: Option<PendingAsk>,
     /// Set: the question stands in the chat of a subagent's parent.
     relayed: Option<RelayedCall>,
@@ -80,53 +83,45 @@ enum Prepared {
 type EndedCall = (Item, Option<String>);
 
 /// Ends the calls of an answer that broke off before they could run.
-pub(crate) fn drop_unrun(session: &Session, calls: Vec<Item>) {
-    for mut item in calls {
-        if let ItemKind::ToolCall(call) = &mut item.kind {
-            call.input.get_or_insert_with(input::empty);
-        }
-        advance(&mut item, ToolInput::Stop);
-        session.commit(vec![Fact::ItemEnded { item }]);
+pub(crate) fn drop_unrun(session: &Session, calls: impl IntoIterator<Item = Item>) {
+    for item in calls {
+        session.commit(vec![Fact::ItemEnded { item: stopped(item) }]);
     }
 }
 
+/// A call that was stopped before anybody looked at it.
+fn stopped(mut item: Item) -> Item {
+    if let ItemKind::ToolCall(call) = &mut item.kind
+        && call.input.is_none()
+    {
+        call.input = Some(input::parse(&call.input_text).unwrap_or_else(|_| input::empty()));
+    }
+    advance(&mut item, ToolInput::Stop);
+    item
+}
+
+/// Runs the calls of an answer in their order. Calls that only read and follow each other run together; each other call
+/// is reviewed when its turn comes, so that its review sees what the calls before it did.
 pub(crate) async fn run(
     turn: &Turn,
     calls: Vec<Item>,
     tools: &ToolList,
     loops: &mut LoopDetector,
 ) -> CallsEnd {
-    let mut ready = Vec::new();
-    let mut repetition = Repetition::None;
-    // What the chat will have read when the calls before have run.
-    let mut taint = turn.session.taint();
-    for mut item in calls {
-        if turn.hooks.stopped().is_some() {
-            advance(&mut item, ToolInput::Stop);
-            end(turn, item, loops);
-            continue;
+    let mut calls = calls.into_iter().peekable();
+    let mut progress = CallsProgress { loops, repetition: Repetition::None, summary: None };
+    while let Some(first) = calls.next() {
+        let mut batch = vec![first];
+        while let Some(next) = calls.next_if(|next| tools.only_reads(&batch[0]) && tools.only_reads(next)) {
+            batch.push(next);
         }
-        match prepare(turn, item, tools, &taint).await {
-            Ok(Prepared::Ready(call)) => {
-                taint.merge(&taint_of(turn, &call));
-                ready.push(*call);
-            }
-            Ok(Prepared::Ended(item)) => repetition = repetition.max(end(turn, item, loops)),
-            Err(failure) => return CallsEnd::Stop(Outcome::Failed { failure }),
+        if let Err(failure) = run_batch(turn, batch, tools, &mut progress).await {
+            return CallsEnd::Stop(Outcome::Failed { failure });
         }
-    }
-    let mut ended: Vec<EndedCall> = Vec::new();
-    if ready.iter().all(|call| call.tool.spec().effect.is_read_only()) {
-        ended = join_all(ready.into_iter().map(|call| decide_and_run(turn, call))).await;
-    } else {
-        for call in ready {
-            ended.push(decide_and_run(turn, call).await);
+        if turn.cancel.is_cancelled() || turn.hooks.stopped().is_some() {
+            drop_unrun(&turn.session, calls);
+            break;
         }
-    }
-    let mut summary = None;
-    for (item, own) in ended {
-        summary = own.or(summary);
-        repetition = repetition.max(end(turn, item, loops));
     }
     if turn.cancel.is_cancelled() {
         return CallsEnd::Stop(Outcome::Stopped);
@@ -134,32 +129,71 @@ pub(crate) async fn run(
     if let Some(failure) = turn.hooks.stopped() {
         return CallsEnd::Stop(Outcome::Failed { failure });
     }
-    if repetition == Repetition::Stop {
+    if progress.repetition == Repetition::Stop {
         return CallsEnd::Stop(Outcome::Repeating);
     }
-    CallsEnd::Continue { summary }
+    CallsEnd::Continue { summary: progress.summary }
+}
+
+/// What the calls of an answer have come to.
+struct CallsProgress<'a> {
+    loops: &'a mut LoopDetector,
+    repetition: Repetition,
+    summary: Option<String>,
+}
+
+impl CallsProgress<'_> {
+    fn end(&mut self, turn: &Turn, item: Item) {
+        self.repetition = self.repetition.max(end(turn, item, self.loops));
+    }
+}
+
+/// One call, or several that only read: each is prepared, then they run together.
+async fn run_batch(
+    turn: &Turn,
+    batch: Vec<Item>,
+    tools: &ToolList,
+    progress: &mut CallsProgress<'_>,
+) -> Result<(), Failure> {
+    let mut ready = Vec::new();
+    // What the chat will have read when the calls before have run.
+    let mut taint = turn.session.taint();
+    for item in batch {
+        if turn.hooks.stopped().is_some() {
+            progress.end(turn, stopped(item));
+            continue;
+        }
+        match prepare(turn, item, tools, &taint).await? {
+            Prepared::Ready(call) => {
+                taint.merge(&taint_of(turn, &call));
+                ready.push(*call);
+            }
+            Prepared::Ended(item) => progress.end(turn, item),
+        }
+    }
+    for (item, summary) in join_all(ready.into_iter().map(|call| decide_and_run(turn, call))).await {
+        progress.summary = summary.or(progress.summary.take());
+        progress.end(turn, item);
+    }
+    Ok(())
 }
 
 /// `Preparing`: reads the arguments, lets the tool review them and asks policy.
 async fn prepare(turn: &Turn, mut item: Item, tools: &ToolList, taint: &Taint) -> Result<Prepared, Failure> {
     let ItemKind::ToolCall(call) = &mut item.kind else { return Ok(Prepared::Ended(item)) };
-    let mut input = match input::parse(&call.input_text) {
-        Ok(input) => input,
+    let (tool, mut input) = match identify(turn, call, tools) {
+        Ok(identified) => identified,
         Err(problem) => return Ok(end_with_problem(item, problem)),
     };
-    call.input = Some(input.clone());
-    let Some(tool) = tools.find(&call.server, &call.name).cloned() else {
-        let problem = tools.unknown(call);
-        return Ok(end_with_problem(item, problem));
-    };
-    if let Some(problem) = tools.refusal(&turn.session, tool.as_ref(), &input) {
-        return Ok(end_with_problem(item, problem));
-    }
     let mut review = match review_call(turn, tool.as_ref(), &input).await {
         Ok(review) => review,
         Err(problem) => return Ok(end_with_problem(item, problem)),
     };
+    if turn.cancel.is_cancelled() {
+        return Ok(Prepared::Ended(stopped(item)));
+    }
     let mut approval = decide(turn, item.id, tool.as_ref(), &input, &review, None, taint);
+    let mut verdict = None;
     // Where nobody can be asked, a hook may still allow it.
     if approval.decision != Decision::Deny || approval.unasked {
         let said = hooks::before_call(turn, &item, tool.as_ref(), &input, &review, &approval).await;
@@ -171,22 +205,32 @@ async fn prepare(turn: &Turn, mut item: Item, tools: &ToolList, taint: &Taint) -
             };
         }
         let by_hook = matches!(said.verdict, Some(HookVerdict::Deny { .. }));
-        approval = decide(turn, item.id, tool.as_ref(), &input, &review, said.verdict, taint);
+        verdict = said.verdict;
+        approval = decide(turn, item.id, tool.as_ref(), &input, &review, verdict.clone(), taint);
         approval.by_hook |= by_hook;
+        if turn.cancel.is_cancelled() {
+            return Ok(Prepared::Ended(stopped(item)));
+        }
     }
     describe(turn, &mut item, input, &review);
     review.contained = approval.contained;
+    let ready =
+        ReadyCall { item, tool, review, hook: verdict, ask: None, relayed: None, once: approval.once };
     match approval.decision {
-        Decision::Allow => Ok(Prepared::Ready(Box::new(ReadyCall {
-            item,
-            tool,
-            review,
-            ask: None,
-            relayed: None,
-            once: false,
-        }))),
-        Decision::Deny => Ok(Prepared::Ended(deny(turn, item, &approval, &review))),
-        Decision::Ask => Ok(Prepared::Ready(Box::new(ask(turn, item, tool, review, approval).await?))),
+        Decision::Allow => Ok(Prepared::Ready(Box::new(ready))),
+        Decision::Deny => Ok(Prepared::Ended(deny(turn, ready.item, &approval, &ready.review))),
+        Decision::Ask => Ok(Prepared::Ready(Box::new(asking::raise(turn, ready, approval.reason).await?))),
+    }
+}
+
+/// The tool and the arguments of a call, or why they make no sense.
+fn identify(turn: &Turn, call: &mut ToolCall, tools: &ToolList) -> Result<(Arc<dyn Tool>, Value), String> {
+    let input = input::parse(&call.input_text)?;
+    call.input = Some(input.clone());
+    let tool = tools.find(&call.server, &call.name).cloned().ok_or_else(|| tools.unknown(call))?;
+    match tools.refusal(&turn.session, tool.as_ref(), &input) {
+        Some(problem) => Err(problem),
+        None => Ok((tool, input)),
     }
 }
 
@@ -235,35 +279,6 @@ fn deny(turn: &Turn, mut item: Item, approval: &ApprovalDecision, review: &Revie
     item
 }
 
-/// `Waiting`: a person is asked.
-async fn ask(
-    turn: &Turn,
-    mut item: Item,
-    tool: Arc<dyn Tool>,
-    review: Review,
-    approval: ApprovalDecision,
-) -> Result<ReadyCall, Failure> {
-    let pending = turn.session.asks.wait_for(turn.session.log.next_ask());
-    let id = pending.id;
-    if let ItemKind::ToolCall(call) = &mut item.kind {
-        call.manual_approval = true;
-    }
-    advance(&mut item, ToolInput::MustAsk { ask: id });
-    let once = approval.once;
-    let keys = if once { Vec::new() } else { keys_of(&item, tool.as_ref(), &review) };
-    let kind = AskKind::Approval { reason: approval.reason, keys };
-    let ask = Ask { id, turn: turn.id, item: Some(item.id), kind: kind.clone() };
-    pending.raise(&turn.session, ask, vec![Fact::ItemChanged { item: item.clone() }]).await?;
-    let relayed = relay::raise_call(&turn.session, &item, kind).await?;
-    Ok(ReadyCall { item, tool, review, ask: Some(pending), relayed, once })
-}
-
-/// Exactly what an approval for the rest of the session covers.
-fn keys_of(item: &Item, tool: &dyn Tool, review: &Review) -> Vec<String> {
-    let ItemKind::ToolCall(call) = &item.kind else { return Vec::new() };
-    rememberable(tool.spec(), call.input.as_ref().unwrap_or(&Value::Null), review)
-}
-
 /// Waits for the answer where a person is asked, and runs the tool where it may.
 async fn decide_and_run(turn: &Turn, mut ready: ReadyCall) -> EndedCall {
     let mut relayed = ready.relayed.take();
@@ -274,35 +289,16 @@ async fn decide_and_run(turn: &Turn, mut ready: ReadyCall) -> EndedCall {
     ended
 }
 
-/// The answer to a question, which may be given in the chat of a subagent's parent.
-async fn wait_for_answer(turn: &Turn, ask: PendingAsk, relayed: Option<&mut RelayedCall>) -> Answer {
-    let Some(relayed) = relayed else { return ask.answer(&turn.session, &turn.cancel).await };
-    let (id, settled) = (ask.id, turn.cancel.child_token());
-    let own = async {
-        let answer = ask.answer(&turn.session, &turn.cancel).await;
-        settled.cancel();
-        answer
-    };
-    let of_parent = async {
-        let answer = relayed.answer(&settled).await;
-        turn.session.asks.settle(id, answer);
-    };
-    futures_util::future::join(own, of_parent).await.0
-}
-
-async fn run_answered(turn: &Turn, ready: ReadyCall, relayed: Option<&mut RelayedCall>) -> EndedCall {
-    let ReadyCall { mut item, tool, mut review, ask, once, .. } = ready;
+async fn run_answered(turn: &Turn, mut ready: ReadyCall, relayed: Option<&mut RelayedCall>) -> EndedCall {
     // A person who was asked has seen the call.
-    review.keeps_run_later &= ask.is_none() && !turn.session.taint().sources().is_empty();
-    if let Some(ask) = ask {
-        let mut answer = wait_for_answer(turn, ask, relayed).await;
-        if let Answer::Allow { remember } = &mut answer {
-            *remember &= !once;
-        }
-        if !apply_answer(turn, &mut item, tool.as_ref(), &review, answer) {
-            return (item, None);
+    ready.review.keeps_run_later &= ready.ask.is_none() && !turn.session.taint().sources().is_empty();
+    if let Some(ask) = ready.ask.take() {
+        let answer = asking::wait_for_answer(turn, &ready, ask, relayed).await;
+        if !asking::apply_answer(turn, &mut ready, answer) {
+            return (ready.item, None);
         }
     }
+    let ReadyCall { mut item, tool, review, .. } = ready;
     if turn.cancel.is_cancelled() {
         advance(&mut item, ToolInput::Stop);
         return (item, None);
@@ -310,39 +306,6 @@ async fn run_answered(turn: &Turn, ready: ReadyCall, relayed: Option<&mut Relaye
     let (mut item, summary) = execute(turn, item, tool.clone(), &review).await;
     hooks::after_call(turn, &mut item, tool.as_ref(), &review).await;
     (item, summary)
-}
-
-/// True where the call may run.
-fn apply_answer(turn: &Turn, item: &mut Item, tool: &dyn Tool, review: &Review, answer: Answer) -> bool {
-    match answer {
-        Answer::Allow { remember } => {
-            if remember {
-                turn.session.remembered().add(&keys_of(item, tool, review));
-                if review.must_ask.is_none() {
-                    tool.remember(&review.keys, &scope(turn));
-                }
-            }
-            return true;
-        }
-        Answer::Deny { remember, reason } => {
-            if remember {
-                turn.session.remembered().deny(tool.spec());
-            }
-            if let ItemKind::ToolCall(call) = &mut item.kind {
-                let text = match reason {
-                    Some(reason) => format!("The user rejected this call and said: {reason}"),
-                    None => {
-                        "The user rejected this call. Do not try it again; ask or go on without it.".into()
-                    }
-                };
-                call.result = vec![Part::text(text)];
-                call.error = true;
-            }
-            advance(item, ToolInput::Refused { by: RejectedBy::User });
-        }
-        Answer::Text { .. } | Answer::Form { .. } | Answer::Cancelled => advance(item, ToolInput::Stop),
-    }
-    false
 }
 
 /// A call that leaves no trace: it may run while its intent is on the way to the disk, because a process that dies in

@@ -191,10 +191,10 @@ async fn the_first_answer_wins_and_a_stop_settles_the_rest() {
     assert!(
         matches!(&first.kind, AskKind::Approval { reason, .. } if reason == "It could change something.")
     );
-    let second = client.next_ask().await;
     client.answer(first.id, allow(false)).await;
     client.answer(first.id, deny(false, None)).await;
     client.until_progress("Calling tool").await;
+    let second = client.next_ask().await;
     client.cancel().await;
     client.answer(second.id, allow(false)).await;
     assert_eq!(client.turn_end().await, Outcome::Stopped);
@@ -263,4 +263,116 @@ async fn calls_that_only_read_run_at_once() {
         sent[sent.len() - 2..],
         [format!("result to {}", asks[0].id), format!("result to {}", asks[1].id)]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_reviewed_when_its_turn_comes() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    let answer = ScriptedAnswer::call("eca__write", json!({"text": "one"}));
+    bench.answers([answer.and_call("eca__read", json!({})).and_call("eca__write", json!({"text": "two"}))]);
+    client.prompt("go").await.unwrap();
+    let first = client.next_ask().await;
+    let state = bench.check_state(&client.session).await;
+    assert_eq!(state.open_asks().count(), 1, "the last call waits for its turn");
+    let states: Vec<ToolState> = calls(&state).into_iter().map(|call| call.state).collect();
+    assert_eq!(states[1..], [ToolState::Preparing, ToolState::Preparing]);
+    client.answer(first.id, allow(false)).await;
+    let second = client.next_ask().await;
+    let state = bench.check_state(&client.session).await;
+    assert!(calls(&state)[..2].iter().all(|call| call.state == ToolState::Done), "they ran before");
+    client.answer(second.id, allow(false)).await;
+    assert_eq!(client.turn_end().await, Outcome::Done);
+    let results = bench.last_sent().split_off(bench.last_sent().len() - 3);
+    assert_eq!(results, ["result one", "result done", "result two"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_ends_calls_whose_turn_has_not_come() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    let answer = ScriptedAnswer::call("eca__read", json!({})).and_call("eca__write", json!({"text": "a"}));
+    bench.answers([answer.and_call("eca__write", json!({"text": "b"}))]);
+    client.prompt("go").await.unwrap();
+    client.next_ask().await;
+    client.cancel().await;
+    assert_eq!(client.turn_end().await, Outcome::Stopped);
+    let calls = calls(&bench.check_state(&client.session).await);
+    assert_eq!(calls[0].state, ToolState::Done);
+    assert!(calls[1..].iter().all(|call| matches!(call.state, ToolState::Stopped { .. })), "{calls:?}");
+    assert_eq!(calls[2].input, Some(json!({"text": "b"})), "people still see what it would have done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_for_the_session_settles_the_questions_that_it_covers() {
+    let away = |text: &str| json!({"outside": "/far/away", "text": text});
+    let write = |text: &str| json!({"text": text});
+    let other = json!({"outside": "/far/off"});
+    for (tool, inputs, answers, expected) in [
+        // Reading calls are asked about together, others one after the other.
+        ("eca__read", vec![away("1"), away("2"), away("3"), away("4")], vec![allow(true)], vec!["Done"; 4]),
+        ("eca__read", vec![away("1"), other, away("2")], vec![allow(true), allow(false)], vec!["Done"; 3]),
+        (
+            "eca__write",
+            vec![write("1"), write("2"), write("3"), write("4")],
+            vec![allow(true)],
+            vec!["Done"; 4],
+        ),
+        ("eca__write", vec![write("1"), write("2")], vec![deny(true, None)], vec!["User", "Policy"]),
+    ] {
+        let bench = Bench::new();
+        let mut client = bench.client().await;
+        let calls_of = |answer: ScriptedAnswer, input: &Value| answer.and_call(tool, input.clone());
+        bench.answers([inputs.iter().fold(ScriptedAnswer::default(), calls_of)]);
+        client.prompt("go").await.unwrap();
+        for answer in &answers {
+            // The oldest question that is still open.
+            let open = loop {
+                let state = bench.check_state(&client.session).await;
+                let open = state.open_asks().next().map(|ask| ask.id);
+                if let Some(open) = open {
+                    break open;
+                }
+            };
+            client.answer(open, answer.clone()).await;
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        assert_eq!(client.turn_end().await, Outcome::Done, "{tool}");
+        let state = bench.check_state(&client.session).await;
+        assert_eq!(state.open_asks().count(), 0);
+        let states = calls(&state).into_iter().map(|call| match call.state {
+            ToolState::Rejected { by } => format!("{by:?}"),
+            other => format!("{other:?}"),
+        });
+        assert_eq!(states.collect::<Vec<_>>(), expected, "{tool} {answers:?}");
+    }
+    // A refusal for the session settles the questions about the same tool.
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    let input = json!({"outside": "/far/away"});
+    bench.answers([ScriptedAnswer::call("eca__read", input.clone()).and_call("eca__read", input)]);
+    client.prompt("go").await.unwrap();
+    let (first, _) = (client.next_ask().await, client.next_ask().await);
+    client.answer(first.id, deny(true, None)).await;
+    assert_eq!(client.turn_end().await, Outcome::Done);
+    bench.check_state(&client.session).await;
+}
+
+/// A question that a rule asks each time is not settled by an answer to another one.
+#[tokio::test(start_paused = true)]
+async fn a_rule_that_asks_keeps_asking() {
+    let bench = Bench::with_config(json!({"toolCall": {"approval": {"ask": {
+        "eca__read": {"argsMatchers": {"text": ["secret"]}},
+    }}}}));
+    let mut client = bench.client().await;
+    let input = json!({"outside": "/far/away", "text": "secret"});
+    bench.answers([ScriptedAnswer::call("eca__read", input.clone()).and_call("eca__read", input)]);
+    client.prompt("go").await.unwrap();
+    let (first, second) = (client.next_ask().await, client.next_ask().await);
+    client.answer(first.id, allow(true)).await;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let state = bench.check_state(&client.session).await;
+    assert_eq!(state.open_asks().map(|ask| ask.id).collect::<Vec<_>>(), [second.id]);
+    client.answer(second.id, allow(false)).await;
+    assert_eq!(client.turn_end().await, Outcome::Done);
 }

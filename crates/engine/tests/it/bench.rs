@@ -306,7 +306,7 @@ const TOOLS: [(&str, ToolEffect); 10] = [
     ("wait", ToolEffect::Reads),
     ("stubborn", ToolEffect::Reads),
     ("ask", ToolEffect::Reads),
-    ("panic_in_review", ToolEffect::Other),
+    ("panic_in_review", ToolEffect::Reads),
     ("panic_in_run", ToolEffect::Reads),
     ("compact", ToolEffect::Reads),
 ];

@@ -19,7 +19,7 @@ async fn a_panic_leaves_no_call_and_no_question_open() {
     let bench = Bench::new();
     let mut client = bench.client().await;
     bench.answers([ScriptedAnswer::text("I will")
-        .and_call("eca__write", json!({"text": "x"}))
+        .and_call("eca__read", json!({"outside": "/far/away"}))
         .and_call("eca__panic_in_review", json!({}))]);
     client.prompt("do it").await.unwrap();
     let ask = client.next_ask().await;
