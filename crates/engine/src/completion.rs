@@ -58,6 +58,12 @@ impl Used {
         self.price.map(|price| price.of(&self.tokens))
     }
 
+    /// Several calls for one purpose count as one.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.tokens += other.tokens;
+        (self.model, self.price) = (other.model, other.price);
+    }
+
     /// Adds it to what a chat used; a call that failed only where its provider reported something.
     pub(crate) fn record(&self, session: &Session, purpose: &str, is_whole: bool) {
         if is_whole || self.tokens != Tokens::default() {

@@ -123,6 +123,47 @@ pub(crate) fn fit(lengths: &ContextUse, tokens: &Tokens) -> ContextUse {
     fitted
 }
 
+/// The tokens of a request before it is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Estimate {
+    pub(crate) tokens: u64,
+    /// Those of the history, which a summary makes fewer; the rest are instructions and tools.
+    pub(crate) history: u64,
+    /// By what the provider counted for the request before; else by the usual length of a token.
+    pub(crate) is_counted: bool,
+}
+
+/// The usual length of a token in bytes.
+const BYTES_OF_TOKEN: u64 = 4;
+/// No text has longer tokens on average: a smaller count is not one of this request.
+const LONGEST_TOKEN: u64 = 10;
+
+impl Estimate {
+    /// Whether the request is longer than `limit` because of its history.
+    pub(crate) fn has_too_long_history(&self, limit: u64) -> bool {
+        self.tokens > limit && self.tokens - self.history.min(self.tokens) < limit
+    }
+}
+
+/// `counted`: the length of the request before and its tokens.
+pub(crate) fn estimate(lengths: &ContextUse, counted: Option<(u64, u64)>) -> Estimate {
+    let (length, history) = (lengths.total(), lengths.conversation + lengths.tool_calls);
+    let plausible = counted.filter(|(bytes, tokens)| *bytes > 0 && *tokens >= bytes.div_ceil(LONGEST_TOKEN));
+    match plausible {
+        Some((bytes, tokens)) => {
+            let scaled = |length: u64| {
+                let tokens = u128::from(length) * u128::from(tokens) / u128::from(bytes);
+                u64::try_from(tokens).unwrap_or(u64::MAX)
+            };
+            Estimate { tokens: scaled(length), history: scaled(history), is_counted: true }
+        }
+        None => {
+            let usual = |length: u64| length.div_ceil(BYTES_OF_TOKEN);
+            Estimate { tokens: usual(length), history: usual(history), is_counted: false }
+        }
+    }
+}
+
 /// `/context`: the parts, as text.
 pub(crate) fn text(usage: &SessionUsage) -> String {
     let Some(context) = &usage.context else {
@@ -168,6 +209,43 @@ mod tests {
         let fitted = fit(&lengths, &tokens);
         assert_eq!(fitted.total(), tokens.all());
         assert!(fitted.conversation >= 13 && fitted.rules > 0);
+    }
+
+    #[test]
+    fn an_estimate_follows_what_the_provider_counted() {
+        for (length, counted, tokens, is_counted) in [
+            (4_000, None, 1_000, false),
+            (4_000, Some((2_000, 1_000)), 2_000, true),
+            (90_000, Some((30_000, 10_000)), 30_000, true),
+            // A provider that counts nothing, or something else.
+            (4_000, Some((2_000, 0)), 1_000, false),
+            (4_000, Some((2_000, 7)), 1_000, false),
+            (4_000, Some((0, 0)), 1_000, false),
+            (u64::MAX, Some((1, u64::MAX)), u64::MAX, true),
+        ] {
+            let lengths = ContextUse {
+                system_prompt: length / 2,
+                conversation: length - length / 2,
+                ..ContextUse::default()
+            };
+            let estimate = estimate(&lengths, counted);
+            assert_eq!((estimate.tokens, estimate.is_counted), (tokens, is_counted), "{length} {counted:?}");
+            assert!(tokens == u64::MAX || estimate.history.abs_diff(tokens / 2) <= 1, "{estimate:?}");
+        }
+    }
+
+    #[test]
+    fn a_summary_helps_only_where_the_history_is_what_is_too_long() {
+        for (tokens, history, expected) in [
+            (900, 800, false),
+            (1_100, 800, true),
+            (5_000, 10, false),
+            (5_000, 4_500, true),
+            (1_100, 100, false),
+        ] {
+            let estimate = Estimate { tokens, history, is_counted: false };
+            assert_eq!(estimate.has_too_long_history(1_000), expected, "{estimate:?}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use domain::tool::ToolSpec;
 use domain::{Failure, FailureKind, Store};
 use tokio::task::JoinHandle;
 
-use crate::context_use;
+use crate::context_use::{self, Estimate};
 use crate::session::Session;
 use crate::subagents::Inherited;
 
@@ -37,6 +37,8 @@ struct AccountState {
     /// The lengths of what the call under way sends.
     lengths: ContextUse,
     known_lengths: context_use::KnownLengths,
+    /// What the last call sent: its length, and the tokens that its provider counted.
+    counted: Option<(u64, u64)>,
     /// The last cost on its way to the day's sum.
     charging: Option<JoinHandle<()>>,
     /// Who pays what the newest prompt causes.
@@ -171,13 +173,15 @@ fn hash(fill: impl FnOnce(&mut DefaultHasher)) -> u64 {
 }
 
 /// Compares a call of the conversation with the one before it; a break of the cached prefix is named in the log.
-pub(crate) fn note_call(session: &Session, model: &str, prompt: &Prompt) {
+/// Gives an estimate of its tokens.
+pub(crate) fn note_call(session: &Session, model: &str, prompt: &Prompt) -> Estimate {
     let mut account = session.account.lock();
     if let Some(reason) = account.prefix.begin_call(model, prompt) {
         tracing::info!(session = %session.id, reason, "the cached prefix ends");
     }
-    let AccountState { prefix, lengths, known_lengths, .. } = &mut *account;
+    let AccountState { prefix, lengths, known_lengths, counted, .. } = &mut *account;
     *lengths = context_use::lengths(prompt, prefix.tools.length, known_lengths);
+    context_use::estimate(lengths, *counted)
 }
 
 /// Who pays the calls of a chat; those of a subagent are its parent's.
@@ -192,6 +196,8 @@ pub(crate) fn gate(session: &Session) -> Gate {
 pub(crate) fn record_answer(session: &Session, info: &ModelInfo, tokens: Tokens) {
     let (broken, lengths) = {
         let mut account = session.account.lock();
+        account.counted =
+            Some((account.lengths.total(), tokens.input + tokens.cache_read + tokens.cache_write));
         (account.prefix.finish_call(&tokens, info.price.as_ref()), account.lengths)
     };
     let cost = info.price.map(|price| price.of(&tokens));

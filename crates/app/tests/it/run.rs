@@ -441,3 +441,67 @@ async fn approval_does_not_lead_out_of_the_sandbox() {
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(outside.exists(), "the user switched the sandbox off");
 }
+
+/// The second call is about the file that the first one makes.
+#[tokio::test]
+async fn a_file_can_be_written_and_edited_in_one_answer() {
+    let bench = Fixture::new().await;
+    let write = json!({"path": "new.txt", "content": "one\ntwo\n"});
+    let edit = |from: &str, to: &str| json!({"path": "new.txt", "old_text": from, "new_text": to});
+    bench
+        .fake
+        .answer(
+            Answer::tool_call("c1", "eca__write_file", write)
+                .call("c2", "eca__edit_file", edit("two", "three"))
+                .call("c3", "eca__edit_file", edit("three", "four"))
+                .call("c4", "eca__read_file", json!({"path": "new.txt"})),
+        )
+        .answer(Answer::text("finished"));
+    let ran = bench.run(&["--approve", "edit", "--json", "write it"]).await;
+    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+    let text = std::fs::read_to_string(bench.home.workspace().join("new.txt")).expect("the file");
+    assert_eq!(text, "one\nfour\n");
+    let results = bench.fake.last_request().tool_results();
+    assert!(results[3].contains("four"), "a call that reads sees what was written before it: {results:?}");
+    let events = lines(&ran.out);
+    let diffs =
+        events.iter().filter(|event| event["state"] == "running").filter_map(|it| it["diff"].as_str());
+    let diffs: Vec<&str> = diffs.collect();
+    assert!(diffs.len() == 3 && diffs[2].contains("-three") && diffs[2].contains("+four"), "{diffs:?}");
+}
+
+/// In every format: the provider refuses the request, the chat is compacted, and the request is repeated.
+#[tokio::test]
+async fn a_request_that_is_refused_as_too_long_is_compacted_and_repeated() {
+    for (format, body) in [
+        (
+            "openai-chat",
+            r#"{"error":{"message":"This model's maximum context length is 4096 tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}"#,
+        ),
+        (
+            "openai-responses",
+            r#"{"error":{"message":"Your input exceeds the context window of this model.","code":"context_length_exceeded"}}"#,
+        ),
+        (
+            "anthropic",
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 208310 tokens > 200000 maximum"}}"#,
+        ),
+    ] {
+        let mut bench = Fixture::new().await;
+        bench.config = fake_provider(bench.fake.url(), format);
+        bench.fake.answer(Answer::text("first"));
+        let ran = bench.run(&["Never touch config.lock."]).await;
+        assert_eq!(ran.code, Some(0), "{format}: {}", ran.err);
+        bench
+            .fake
+            .answer(Answer::status(400).header("content-type", "application/json").body(body))
+            .answer(Answer::text("in short"))
+            .answer(Answer::text("done"));
+        let ran = bench.run(&["--continue", "go on"]).await;
+        assert_eq!((ran.code, ran.out.trim()), (Some(0), "done"), "{format}: {}", ran.err);
+        let sent = bench.fake.last_request().body.to_string();
+        for wanted in ["Never touch config.lock.", "in short", "go on"] {
+            assert!(sent.contains(wanted), "{format}: {wanted} is missing in {sent}");
+        }
+    }
+}

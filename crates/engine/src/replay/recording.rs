@@ -3,7 +3,7 @@
 //! Must not know stores. Invariant: where the record says nothing more, it waits forever, and the replay decides how the
 //! turn ends.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::event::Fact;
@@ -42,6 +42,8 @@ struct Progress {
     /// By the item of the replay.
     matched: HashMap<ItemId, CallScript>,
     gate: Option<Gate>,
+    /// The text of the summary at hand: a long chat is summarized in several requests.
+    summary: Option<String>,
 }
 
 /// Something that the user must do before the script goes on.
@@ -59,13 +61,14 @@ impl Recording {
             preparing: None,
             matched: HashMap::new(),
             gate: None,
+            summary: None,
         })))
     }
 
     pub(super) fn begin(&self, turn: TurnScript) {
         let mut progress = self.lock();
         progress.calls.clear();
-        (progress.preparing, progress.gate) = (None, None);
+        (progress.preparing, progress.gate, progress.summary) = (None, None, None);
         progress.matched.clear();
         progress.turn = Some(turn);
     }
@@ -143,7 +146,7 @@ impl Recording {
         match turn.pieces.pop_front().filter(|_| is_answer) {
             Some(Piece::Answer(answer)) => {
                 progress.calls = answer.calls.clone();
-                progress.preparing = None;
+                (progress.preparing, progress.summary) = (None, None);
                 *answer
             }
             // The model said nothing.
@@ -152,7 +155,7 @@ impl Recording {
     }
 
     /// The next summary of the turn at hand.
-    fn next_summary(&self) -> (Option<(String, Tokens)>, AnswerEnd) {
+    fn next_summary(&self) -> (Option<(Option<String>, Tokens)>, AnswerEnd) {
         let mut progress = self.lock();
         let Some(turn) = &mut progress.turn else { return (None, AnswerEnd::Hangs) };
         let end = match &turn.end {
@@ -160,9 +163,16 @@ impl Recording {
             TurnEnd::Aborted | TurnEnd::Killed => AnswerEnd::Hangs,
         };
         let is_summary = matches!(turn.pieces.front(), Some(Piece::Summary { .. }));
-        match turn.pieces.pop_front().filter(|_| is_summary) {
-            Some(Piece::Summary { text, tokens }) => (Some((text, tokens)), end),
-            Some(Piece::Answer(_)) | None => (None, end),
+        match take_if(&mut turn.pieces, is_summary) {
+            Some(Piece::Summary { text, tokens }) => {
+                progress.summary = text.clone();
+                (Some((text, tokens)), end)
+            }
+            // All requests for one summary were recorded as one.
+            Some(Piece::Answer(_)) | None => {
+                let again = progress.summary.clone().map(|text| (Some(text), Tokens::default()));
+                (again, end)
+            }
         }
     }
 
@@ -234,13 +244,15 @@ impl Model for RecordedModel {
         }
         let (summary, end) = self.recording.next_summary();
         match summary {
-            Some((text, tokens)) => whole_text(Some(text), tokens, AnswerEnd::Model(StopReason::Done)),
+            Some((Some(text), tokens)) => whole_text(Some(text), tokens, AnswerEnd::Model(StopReason::Done)),
+            Some((None, tokens)) => Box::pin(stream::iter([Ok(ModelEvent::Usage(tokens))]).chain(ended(end))),
             None => ended(end),
         }
     }
 
     fn info(&self) -> ModelInfo {
-        ModelInfo { id: self.id.clone(), tools: true, images: true, ..ModelInfo::default() }
+        let context_limit = self.recording.with_turn(|script| script.context_limit).flatten();
+        ModelInfo { id: self.id.clone(), context_limit, tools: true, images: true, ..ModelInfo::default() }
     }
 }
 
@@ -268,6 +280,10 @@ impl RecordedModel {
             Some(TitleScript { call: None, .. }) | None => ended(AnswerEnd::Hangs),
         }
     }
+}
+
+fn take_if(pieces: &mut VecDeque<Piece>, is_wanted: bool) -> Option<Piece> {
+    if is_wanted { pieces.pop_front() } else { None }
 }
 
 fn whole_text(text: Option<String>, tokens: Tokens, end: AnswerEnd) -> ModelStream {

@@ -40,12 +40,18 @@ pub(super) struct TurnScript {
     /// The models it went on with after failures.
     pub(super) failovers: Vec<String>,
     pub(super) max_steps: Option<u32>,
+    /// The window of its model.
+    pub(super) context_limit: Option<u64>,
     pub(super) end: TurnEnd,
 }
 
 pub(super) enum Piece {
     Answer(Box<AnswerScript>),
-    Summary { text: String, tokens: Tokens },
+    /// `text`: `None` where the turn ended before the summary was whole.
+    Summary {
+        text: Option<String>,
+        tokens: Tokens,
+    },
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -106,6 +112,7 @@ impl TurnScript {
             questions: questions(body),
             failovers: Vec::new(),
             max_steps: None,
+            context_limit: context_limit(body).or(usage.context_limit),
             end,
         };
         if script.message.is_none() && !is_compaction(&script.text) {
@@ -153,6 +160,7 @@ impl TurnScript {
         });
         let asks: Vec<_> = asks.collect();
         let mut pieces = reader.pieces;
+        pieces.extend(reader.summary_tokens.map(|tokens| Piece::Summary { text: None, tokens }));
         let last = pieces.iter().rposition(|piece| matches!(piece, Piece::Answer(_)));
         let count = pieces.len();
         for (at, piece) in pieces.iter_mut().enumerate() {
@@ -208,7 +216,7 @@ impl PieceReader {
         let step = record.last.step;
         match &record.last.kind {
             ItemKind::Compaction { summary, .. } => match self.summary_tokens.take() {
-                Some(tokens) => self.pieces.push(Piece::Summary { text: summary.clone(), tokens }),
+                Some(tokens) => self.pieces.push(Piece::Summary { text: Some(summary.clone()), tokens }),
                 None => {
                     let summary = summary.clone();
                     if let Some(answer) = self.open_answer() {
@@ -344,6 +352,14 @@ fn refuse_hooks(outcome: &Outcome, items: &BTreeMap<ItemId, ItemRecord>) -> Resu
 
 fn is_compaction(text: &str) -> bool {
     text.split_whitespace().next() == Some("/compact")
+}
+
+/// The window that the last answer of the turn was counted against.
+fn context_limit(body: &[Recorded]) -> Option<u64> {
+    body.iter().rev().find_map(|recorded| match &recorded.fact {
+        Fact::UsageChanged { usage } => usage.context_limit,
+        _ => None,
+    })
 }
 
 fn first_id(body: &[Recorded]) -> Option<ItemId> {

@@ -39,6 +39,7 @@ use crate::turn::loops::{LoopDetector, Repetition};
 use crate::undo;
 use approval::{ApprovalDecision, Decision, HookVerdict};
 use asks::PendingAsk;
+pub(crate) use asking::REJECTED_WITH_REASON;
 pub(crate) use case::{Approver, Policy, ReviewedCall, with_case};
 use case::{decide, scope};
 use context::EngineToolContext;

@@ -1,43 +1,84 @@
 //! A long history in few words: the model writes the summary, and code keeps word for word what must not be lost.
 //!
-//! Invariants: the journal keeps the whole; only what the model is sent gets shorter; the request that is being answered
-//! stays whole, with everything that the user attached to it.
+//! Invariants: the journal keeps the whole; only what the model is sent gets shorter; the summary covers the whole history,
+//! in parts where the window is too small; the request that is being answered stays whole, with everything that the user
+//! attached to it.
 
+mod kept;
+mod transcript;
+
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use domain::Failure;
 use domain::command::Completion;
 use domain::event::Fact;
-use domain::item::{Item, ItemKind, Part};
-use domain::model::{ModelInfo, PromptEntry, Tokens};
+use domain::item::{Item, ItemKind};
+use domain::model::{ModelInfo, Tokens};
 
 use super::{Turn, instructions, prompt};
-use crate::completion;
+use crate::completion::{self, Used};
+use crate::context_use::Estimate;
 use crate::hooks;
 use crate::session::Session;
 use crate::spending;
 
+/// The time for the summary of one part.
 const MODEL_TIMEOUT: Duration = Duration::from_secs(120);
-/// The newest part of the history that goes into the summary's prompt, in bytes.
-const TRANSCRIPT: usize = 200_000;
+/// Bytes of a part where the window of the model is not known. A part that is refused as too long is halved.
+const USUAL_PART: usize = 400_000;
+const LEAST_PART: usize = 4_000;
 
 /// The request for a summary, unless the settings have another.
 const REQUEST: &str = "Summarize this conversation between a user and a coding assistant so that the assistant can go \
-    on from your summary alone: what the user wants, what was decided and why, what was done in which files, what is \
-    left. Be exact with names and paths. Leave out pleasantries.";
+    on from your summary alone: what the user wants and forbids, what was decided and why, what was done in which files, \
+    what is left. Be exact with names and paths. Leave out pleasantries.";
+/// What is added where a conversation is too long for one request.
+const IN_PARTS: &str = "The conversation is too long for one request and comes in parts. You get the summary of the parts \
+    before and the next part: write one summary of everything so far, and lose nothing of the summary that you get.";
 
-/// Whether the context window is nearly full.
+/// Whether the context window is nearly full after the last answer.
 pub(crate) fn is_due(session: &Session, model: &ModelInfo) -> bool {
     if let Some(recording) = &session.workspace.recording {
         return recording.is_compaction_due();
     }
+    let used = session.state().usage().last.all();
+    used > 0 && is_full(session, model, used) && items_to_replace(session) > 2
+}
+
+/// Whether the next request would not fit, by an estimate of its tokens.
+pub(super) fn is_due_for(session: &Session, model: &ModelInfo, estimate: Estimate) -> bool {
     let Some(limit) = model.context_limit.filter(|limit| *limit > 0) else { return false };
-    let percentage = session.workspace.settings.auto_compact_percentage(&session.behavior());
+    // An estimate by lengths alone may be too high.
+    let most = match estimate.is_counted {
+        true => limit.saturating_mul(percentage(session)) / 100,
+        false => limit,
+    };
+    session.workspace.recording.is_none()
+        && estimate.has_too_long_history(most)
+        && items_to_replace(session) > 2
+}
+
+/// Whether there is something that a summary can take the place of, beside the request itself.
+pub(super) fn is_possible(session: &Session) -> bool {
+    session.workspace.recording.is_none() && items_to_replace(session) > 1
+}
+
+fn is_full(session: &Session, model: &ModelInfo, used: u64) -> bool {
+    let Some(limit) = model.context_limit.filter(|limit| *limit > 0) else { return false };
+    used.saturating_mul(100) >= limit.saturating_mul(percentage(session))
+}
+
+/// How full the window may get.
+fn percentage(session: &Session) -> u64 {
+    session.workspace.settings.auto_compact_percentage(&session.behavior())
+}
+
+/// The items since the last compaction.
+fn items_to_replace(session: &Session) -> usize {
     let state = session.state();
-    let used = state.usage().last.all();
     let since = state.items().iter().rev();
-    let since = since.take_while(|item| !matches!(item.kind, ItemKind::Compaction { .. }));
-    since.count() > 2 && used * 100 >= limit * percentage
+    since.take_while(|item| !matches!(item.kind, ItemKind::Compaction { .. })).count()
 }
 
 /// Asks the model for a summary and puts it in the place of the history.
@@ -47,17 +88,83 @@ pub(crate) async fn run(turn: &Turn, wish: Option<&str>, trigger: &str) -> Resul
         return Ok(());
     }
     turn.session.show_progress("Compacting the chat");
-    let transcript = transcript(&prompt::entries(&turn.session.state(), false));
+    let entries = prompt::entries(&turn.session.state(), false);
+    let parts = transcript::parts(&entries, part_size(window(turn)));
     let own = instructions::own_text(turn.session.prompts().compact.as_ref());
     let mut request = own.unwrap_or_else(|| REQUEST.to_owned());
     if let Some(wish) = wish {
         request.push_str("\nThe user adds: ");
         request.push_str(wish);
     }
+    let mut used = Used::default();
+    let summary = summarize(turn, &request, parts, &mut used).await;
+    used.record(&turn.session, "compact", summary.is_ok());
+    finish(turn, summary?, trigger).await
+}
+
+/// The tokens that the model can read at a time.
+fn window(turn: &Turn) -> Option<u64> {
+    let of_chat = turn.session.state().usage().context_limit;
+    let of_model = turn.model.info().context_limit;
+    [of_chat, of_model].into_iter().flatten().filter(|limit| *limit > 0).min()
+}
+
+/// Bytes of a part: about six tenths of the window, so that the summary of the parts before and the answer have room.
+fn part_size(window: Option<u64>) -> usize {
+    let bytes = window
+        .map_or(USUAL_PART, |tokens| usize::try_from(tokens.saturating_mul(12) / 5).unwrap_or(usize::MAX));
+    bytes.clamp(LEAST_PART, USUAL_PART)
+}
+
+/// The summary of all parts. Each request has the summary of the parts before it.
+async fn summarize(
+    turn: &Turn,
+    request: &str,
+    parts: Vec<String>,
+    used: &mut Used,
+) -> Result<String, Failure> {
+    let mut left = VecDeque::from(parts);
+    let (mut summary, mut done) = (String::new(), 0);
+    while let Some(part) = left.pop_front() {
+        let is_whole = done == 0 && left.is_empty();
+        if !is_whole {
+            let text = format!("Compacting the chat, part {} of {}", done + 1, done + 1 + left.len());
+            turn.session.show_progress(text);
+        }
+        let (system, message) = match is_whole {
+            true => (request.to_owned(), part.clone()),
+            false => (format!("{request}\n{IN_PARTS}"), with_summary(&summary, &part)),
+        };
+        match ask(turn, system, message, used).await {
+            // A model that says nothing about a part must not make it forget those before.
+            Ok(text) if text.trim().is_empty() && !summary.is_empty() => done += 1,
+            Ok(text) => {
+                summary = text;
+                done += 1;
+            }
+            Err(failure) if failure.is_too_long && part.len() > LEAST_PART => {
+                for half in transcript::halves(&part).into_iter().rev() {
+                    left.push_front(half);
+                }
+            }
+            Err(failure) => return Err(Failure { is_too_long: false, ..failure }),
+        }
+    }
+    Ok(summary)
+}
+
+fn with_summary(summary: &str, part: &str) -> String {
+    if summary.is_empty() {
+        return part.to_owned();
+    }
+    format!("Summary of the parts before:\n{summary}\n\nThe next part of the conversation:\n{part}")
+}
+
+async fn ask(turn: &Turn, system: String, message: String, used: &mut Used) -> Result<String, Failure> {
     let completion = Completion {
         purpose: "compact".into(),
-        system: request,
-        messages: vec![transcript],
+        system,
+        messages: vec![message],
         output_schema: None,
         model: Some(turn.model.info().id),
         no_local: false,
@@ -65,13 +172,13 @@ pub(crate) async fn run(turn: &Turn, wish: Option<&str>, trigger: &str) -> Resul
         gate: spending::gate(&turn.session),
     };
     let models = turn.session.workspace.models.clone();
-    let mut used = completion::Used::default();
+    let mut own = Used::default();
     let completed = tokio::select! {
-        completed = completion::run(models.as_ref(), completion, None, &mut used) => completed,
+        completed = completion::run(models.as_ref(), completion, None, &mut own) => completed,
         () = turn.cancel.cancelled() => Err(Failure::user("Stopped.")),
     };
-    used.record(&turn.session, "compact", completed.is_ok());
-    finish(turn, completed?.text, trigger).await
+    used.add(own);
+    completed.map(|completed| completed.text)
 }
 
 /// The same with a summary that the model wrote by itself.
@@ -92,9 +199,10 @@ async fn finish(turn: &Turn, summary: String, trigger: &str) -> Result<(), Failu
 fn replace_history(turn: &Turn, summary: String) {
     let id = turn.session.log.next_item();
     turn.session.account.break_prefix("compaction");
+    let budget = kept::budget(window(turn));
     turn.session.commit_with(|state| {
         let step = state.items().last().map_or(0, |item| item.step);
-        let kind = ItemKind::Compaction { summary, kept: kept_parts(turn, state.items()) };
+        let kind = ItemKind::Compaction { summary, kept: kept::parts(state.items(), turn.id, budget) };
         let item = Item { id, turn: turn.id, step, parent: None, kind };
         let mut usage = state.usage().clone();
         usage.last = Tokens::default();
@@ -103,77 +211,20 @@ fn replace_history(turn: &Turn, summary: String) {
     });
 }
 
-/// The last request and the files touched, word for word.
-fn kept_parts(turn: &Turn, items: &[Item]) -> Vec<Part> {
-    let mut parts = last_request(turn, items);
-    let mut files: Vec<String> = items
-        .iter()
-        .filter_map(|item| {
-            let ItemKind::ToolCall(call) = &item.kind else { return None };
-            Some(&call.locations)
-        })
-        .flatten()
-        .map(|location| location.path.display().to_string())
-        .collect();
-    files.sort();
-    files.dedup();
-    if !files.is_empty() {
-        parts.push(Part::text(format!("Files touched so far:\n{}", files.join("\n"))));
-    }
-    parts
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The request of this turn with its attachments, which still wait for their answer; of an earlier turn the text alone.
-fn last_request(turn: &Turn, items: &[Item]) -> Vec<Part> {
-    const HEADING: &str = "The user's last request, word for word:";
-    let request = items.iter().rev().find_map(|item| {
-        let ItemKind::UserMessage { text, parts } = &item.kind else { return None };
-        Some((item.turn, text, parts))
-    });
-    match request {
-        Some((of, _, parts)) if of == turn.id => [vec![Part::text(HEADING)], parts.clone()].concat(),
-        Some((_, text, _)) => vec![Part::text(format!("{HEADING}\n{text}"))],
-        None => Vec::new(),
-    }
-}
-
-/// The conversation as text, the newest part of it where it is long.
-fn transcript(entries: &[PromptEntry]) -> String {
-    let mut lines = Vec::new();
-    let mut size = 0;
-    for entry in entries.iter().rev() {
-        let line = line_of(entry);
-        size += line.len();
-        if size > TRANSCRIPT {
-            lines.push("(earlier parts left out)".to_owned());
-            break;
-        }
-        lines.push(line);
-    }
-    lines.reverse();
-    lines.join("\n\n")
-}
-
-fn line_of(entry: &PromptEntry) -> String {
-    match entry {
-        PromptEntry::User { parts } => format!("User: {}", text_of(parts)),
-        PromptEntry::Agent { text, .. } => format!("Assistant: {text}"),
-        PromptEntry::Reasoning { .. } => String::new(),
-        PromptEntry::Call { name, input, .. } => format!("Assistant calls {name} {input}"),
-        PromptEntry::Result { name, parts, .. } => {
-            let text: String = text_of(parts).chars().take(4000).collect();
-            format!("{name} gave: {text}")
+    #[test]
+    fn a_part_leaves_room_in_the_window() {
+        for (window, bytes) in [
+            (None, 400_000),
+            (Some(100), 4_000),
+            (Some(32_768), 78_643),
+            (Some(200_000), 400_000),
+            (Some(u64::MAX), 400_000),
+        ] {
+            assert_eq!(part_size(window), bytes, "{window:?}");
         }
     }
-}
-
-fn text_of(parts: &[Part]) -> String {
-    let texts: Vec<&str> = parts
-        .iter()
-        .map(|part| match part {
-            Part::Text { text } => text.as_str(),
-            Part::Image { .. } => "(an image)",
-        })
-        .collect();
-    texts.join("\n")
 }

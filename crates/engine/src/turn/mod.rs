@@ -16,7 +16,7 @@ pub(crate) mod start;
 use std::sync::Arc;
 
 use domain::command::TurnLimits;
-use domain::event::{Fact, Outcome};
+use domain::event::{Fact, Level, Notice, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::model::{Model, ModelInfo, Prompt, StopReason, WrittenHistory};
 use domain::tool::Tool;
@@ -24,6 +24,7 @@ use domain::{CancellationToken, Failure, TurnId};
 
 use crate::attached_frontend::AttachedFrontend;
 use crate::behavior;
+use crate::context_use::Estimate;
 use crate::hooks::{self, TurnHooks};
 use crate::paid_call::{self, PaidCall};
 use crate::recall::Recall;
@@ -54,6 +55,7 @@ pub(crate) struct Turn {
     pub(crate) cost_before: f64,
     pub(crate) failed_models: Vec<String>,
     pub(crate) hooks: TurnHooks,
+    pub(crate) is_warned_of_length: bool,
     /// Subagents that work meanwhile.
     pub(crate) background: Arc<Background>,
     pub(crate) skills: Arc<KnownSkills>,
@@ -63,24 +65,31 @@ enum Next {
     Step,
     /// The same step with another model.
     Retry,
+    /// The same step with a shorter history.
+    Compact,
     End(Outcome),
 }
 
 impl Turn {
     /// Runs to the end. The actor commits the outcome, when the chat is free for the next prompt.
     pub(crate) async fn run(mut self) -> Outcome {
-        match self.run_steps().await {
+        let mut outcome = match self.run_steps().await {
             Ok(outcome) => outcome,
             Err(_) if self.cancel.is_cancelled() => Outcome::Stopped,
             Err(failure) => Outcome::Failed { failure },
+        };
+        if let Outcome::Failed { failure } = &mut outcome {
+            failure.is_too_long = false;
         }
+        outcome
     }
 
     async fn run_steps(&mut self) -> Result<Outcome, Failure> {
         self.wait_for_new_servers().await;
         let mut loops = LoopDetector::default();
         for step in 1..=self.max_steps {
-            if compaction::is_due(&self.session, &self.model.info()) && !self.hooks.is_compaction_blocked() {
+            let mut may_compact = !self.hooks.is_compaction_blocked();
+            if may_compact && compaction::is_due(&self.session, &self.model.info()) {
                 compaction::run(self, None, "auto").await?;
             }
             loop {
@@ -91,9 +100,13 @@ impl Turn {
                     return Err(failure);
                 }
                 spending::check_caps(&self.session, &self.limits, self.cost_before).await?;
-                match self.run_step(step, &mut loops).await {
+                match self.run_step(step, &mut loops, may_compact).await {
                     Next::Step => break,
                     Next::Retry => {}
+                    Next::Compact => {
+                        may_compact = false;
+                        compaction::run(self, None, "auto").await?;
+                    }
                     Next::End(outcome) => return Ok(outcome),
                 }
             }
@@ -116,8 +129,8 @@ impl Turn {
         }
     }
 
-    /// One model answer and the calls it asks for.
-    async fn run_step(&mut self, step: u32, loops: &mut LoopDetector) -> Next {
+    /// One model answer and the calls it asks for. `may_compact`: a request that does not fit is not the last word.
+    async fn run_step(&mut self, step: u32, loops: &mut LoopDetector, may_compact: bool) -> Next {
         self.session.show_progress("Waiting model");
         let info = self.model.info();
         let tools = ToolList::new(self.tools(), &self.session, &info);
@@ -126,11 +139,15 @@ impl Turn {
         if images::are_refused(&self.session, &info.id).await {
             images::remove(&mut prompt);
         }
+        let estimate = spending::note_call(&self.session, &info.id, &prompt);
+        if may_compact && compaction::is_due_for(&self.session, &info, estimate) {
+            return Next::Compact;
+        }
+        self.warn_of_length(&info, estimate);
         let call = match self.reserve(&info, &prompt).await {
             Ok(call) => call,
             Err(outcome) => return Next::End(outcome),
         };
-        spending::note_call(&self.session, &info.id, &prompt);
         let stream = call.stream(self.model.stream(prompt));
         let position = StepPosition { turn: self.id, step };
         let answered = answer::receive(&self.session, position, &tools, stream, &self.cancel).await;
@@ -142,6 +159,9 @@ impl Turn {
             spending::record_answer(&self.session, &info, tokens);
         }
         match outcome_of(end) {
+            Some(Outcome::Failed { failure }) if is_empty && may_compact && self.can_shorten(&failure) => {
+                Next::Compact
+            }
             Some(Outcome::Failed { failure }) if is_empty && self.fail_over(&failure) => Next::Retry,
             Some(outcome) => {
                 tool_calls::drop_unrun(&self.session, calls);
@@ -154,6 +174,27 @@ impl Turn {
             },
             None => self.run_calls(step, calls, &tools, loops).await,
         }
+    }
+
+    /// Whether a summary of the chat may make a request fit that the provider refused as too long.
+    fn can_shorten(&self, failure: &Failure) -> bool {
+        failure.is_too_long && compaction::is_possible(&self.session)
+    }
+
+    /// Tells the user, once in a turn, of a request that the model cannot read in whole.
+    fn warn_of_length(&mut self, info: &ModelInfo, estimate: Estimate) {
+        let is_exceeded = |limit: &u64| *limit > 0 && estimate.has_too_long_history(*limit);
+        let Some(limit) = info.context_limit.filter(is_exceeded) else { return };
+        if self.is_warned_of_length || self.session.workspace.recording.is_some() {
+            return;
+        }
+        self.is_warned_of_length = true;
+        let (tokens, model) = (estimate.tokens, &info.id);
+        let text = format!(
+            "This request has about {tokens} tokens, and the window of {model} holds {limit}. The provider may refuse it or \
+             leave out a part of it. Attach less, or choose a model with a larger window."
+        );
+        self.session.commit(vec![Fact::Notice { notice: Notice { level: Level::Warning, text } }]);
     }
 
     /// The right to one call. It may have to wait for other calls of the account that pays.

@@ -186,6 +186,7 @@ impl Launch {
             cost_before,
             failed_models,
             hooks,
+            is_warned_of_length: false,
             background: Arc::default(),
             skills: Arc::default(),
         }

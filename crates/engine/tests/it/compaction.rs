@@ -2,7 +2,7 @@
 
 use domain::command::{Context, UserPrompt};
 use domain::model::Tokens;
-use domain::{Outcome, Part};
+use domain::{Failure, Outcome, Part};
 use serde_json::json;
 use testkit::{ModelStep, ScriptedAnswer};
 
@@ -101,4 +101,206 @@ async fn a_tool_replaces_the_history() {
     assert!(sent.last().unwrap().ends_with("what matters"), "{sent:?}");
     assert!(sent.contains(&"user begin".to_owned()), "the request stays: {sent:?}");
     bench.check_state(&client.session).await;
+}
+
+fn too_long() -> Failure {
+    Failure { is_too_long: true, ..Failure::provider("The chat no longer fits.") }
+}
+
+const FIRST: &str = "Build the shop in Rust. Never touch config.lock.";
+
+/// A chat of about so many bytes, whose first message has a goal and a prohibition.
+async fn large_chat(size: usize) -> (Bench, crate::client::Client) {
+    let bench = Bench::with_config(json!({"autoCompactPercentage": 100}));
+    let mut client = bench.client().await;
+    assert_eq!(client.run(FIRST).await, Outcome::Done);
+    for at in 0..size.div_ceil(50_000) {
+        let said: String = (0..5_000).map(|word| format!("{at:03} {word:05} ")).collect();
+        bench.models.answer(ScriptedAnswer::text(&said));
+        assert_eq!(client.run(&format!("Step {at}.")).await, Outcome::Done);
+    }
+    (bench, client)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_users_words_survive_one_and_three_compactions_of_a_large_chat() {
+    for (size, window) in [(252_000, None), (252_000, Some(32_768)), (1_000_000, Some(200_000))] {
+        let (bench, mut client) = large_chat(size).await;
+        bench.models.set_info(|info| info.context_limit = window);
+        bench.models.answer_by(|_| ScriptedAnswer::text("in short"));
+        for round in 1..=3 {
+            let before = bench.models.prompts().len();
+            assert_eq!(client.run("/compact").await, Outcome::Done);
+            let asked = bench.models.prompts().split_off(before);
+            let texts: Vec<String> = asked.iter().flat_map(|(_, prompt)| sent(&prompt.entries)).collect();
+            assert!(texts[0].contains(FIRST), "{size} {round}: the summary begins with the beginning");
+            if let Some(window) = window {
+                assert!(texts.iter().all(|text| text.len() as u64 <= window * 3), "each part fits");
+            }
+            if round == 1 {
+                let last = size.div_ceil(50_000) - 1;
+                let whole = texts.concat();
+                let is_there = |at: usize| whole.contains(&format!("{at:03} 04999"));
+                assert!((0..=last).all(is_there), "{size}: nothing of the chat is left out");
+            }
+            assert_eq!(client.run(&format!("Go on {round}.")).await, Outcome::Done);
+            let sent = bench.last_sent().join("\n");
+            for wanted in [FIRST, "Step 0.", "Step 4.", "in short", &format!("Go on {round}.")] {
+                assert!(sent.contains(wanted), "{size} {round}: {wanted} is missing in {sent}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_refused_as_too_long_is_compacted_and_repeated() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    client.run(FIRST).await;
+    bench.answers([
+        ScriptedAnswer::fails(too_long()),
+        ScriptedAnswer::text("in short"),
+        ScriptedAnswer::text("done"),
+    ]);
+    assert_eq!(client.run("two").await, Outcome::Done);
+    assert_eq!(bench.models.prompts().len(), 4, "an answer, a refusal, a summary, an answer");
+    let sent = bench.last_sent().join("\n");
+    assert!(sent.contains(FIRST) && sent.contains("in short") && sent.contains("two"), "{sent}");
+    let state = bench.check_state(&client.session).await;
+    assert_eq!(
+        lines(&state),
+        [&format!("user {FIRST}"), "agent ok", "user two", "compaction in short", "agent done"]
+    );
+    // In the middle of a turn as well, and the chat goes on.
+    bench.answers([
+        ScriptedAnswer::call("eca__read", json!({"text": "much"})),
+        ScriptedAnswer::fails(too_long()),
+        ScriptedAnswer::text("shorter"),
+        ScriptedAnswer::text("finished"),
+    ]);
+    assert_eq!(client.run("three").await, Outcome::Done);
+    assert!(bench.last_sent().iter().any(|text| text.ends_with("shorter")), "{:?}", bench.last_sent());
+    bench.check_state(&client.session).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_no_summary_can_shorten_fails_with_the_reason() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    // Nothing stands before the request.
+    bench.answers([ScriptedAnswer::fails(too_long())]);
+    let Outcome::Failed { failure } = client.run("one").await else { panic!("it cannot be sent") };
+    assert_eq!((failure.message.as_str(), failure.is_too_long), ("The chat no longer fits.", false));
+    assert_eq!(bench.models.prompts().len(), 1);
+    // Refused again after the summary.
+    bench.answers([
+        ScriptedAnswer::fails(too_long()),
+        ScriptedAnswer::text("in short"),
+        ScriptedAnswer::fails(too_long()),
+    ]);
+    assert!(matches!(client.run("two").await, Outcome::Failed { .. }));
+    assert_eq!(bench.models.prompts().len(), 4);
+    bench.check_state(&client.session).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_summarizer_with_a_smaller_window_gets_smaller_parts() {
+    let (bench, mut client) = large_chat(100_000).await;
+    bench.models.answer_by(|prompt| {
+        let length: usize = sent(&prompt.entries).iter().map(String::len).sum();
+        match prompt.session.is_none() && length > 40_000 {
+            true => ScriptedAnswer::fails(too_long()),
+            false => ScriptedAnswer::text("in short"),
+        }
+    });
+    assert_eq!(client.run("/compact").await, Outcome::Done);
+    let state = bench.check_state(&client.session).await;
+    assert!(lines(&state).contains(&"compaction in short".to_owned()), "{:?}", lines(&state));
+    let usage = state.usage().spent.iter().find(|spent| spent.purpose == "compact").cloned();
+    assert_eq!(usage.map(|spent| spent.calls), Some(1), "one compaction, however many requests it took");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_fit_is_compacted_before_it_is_sent_and_the_user_is_warned() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    client.run(FIRST).await;
+    bench.models.answer(ScriptedAnswer::text(&"word ".repeat(64_000)));
+    client.run("Say much.").await;
+    // Another model with a window of 32 k takes over a chat of 80 k.
+    bench.models.set_info(|info| info.context_limit = Some(32_768));
+    bench.models.answer_by(|_| ScriptedAnswer::text("in short"));
+    let before = bench.models.prompts().len();
+    assert_eq!(client.run("Go on.").await, Outcome::Done);
+    let asked = bench.models.prompts().split_off(before);
+    let lengths = asked.iter().map(|(_, prompt)| sent(&prompt.entries).concat().len());
+    assert!(lengths.max().is_some_and(|most| most < 4 * 32_768), "nothing longer than the window was sent");
+    let sent = bench.last_sent().join("\n");
+    assert!(sent.contains(FIRST) && sent.contains("in short"), "{sent}");
+    let session = client.session.clone();
+    let notices = |bench: &Bench| {
+        let facts = bench.store.facts(&session).into_iter();
+        let texts = facts.filter_map(|recorded| match recorded.fact {
+            domain::Fact::Notice { notice } => Some(notice.text),
+            _ => None,
+        });
+        texts.filter(|text| text.contains("the window of test/one holds 32768")).count()
+    };
+    assert_eq!(notices(&bench), 0, "a summary was enough");
+    // A request that is too long by itself is sent all the same: an estimate is no proof.
+    assert_eq!(client.run(&"word ".repeat(64_000)).await, Outcome::Done);
+    assert_eq!(notices(&bench), 1);
+    bench.check_state(&client.session).await;
+}
+
+/// Not only prompts are the user's words: text for the running turn and the reason of a refusal are too.
+#[tokio::test(start_paused = true)]
+async fn what_the_user_said_in_other_ways_is_kept_too() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    bench.answers([
+        ScriptedAnswer::call("eca__write", json!({"text": "x"})),
+        ScriptedAnswer::text("understood"),
+    ]);
+    client.prompt("Write it.").await.unwrap();
+    let ask = client.next_ask().await;
+    client.steer(Some("Use tabs, never spaces.")).await.unwrap();
+    let reason = Some("the file belongs to Ann".to_owned());
+    client.answer(ask.id, domain::Answer::Deny { remember: false, reason }).await;
+    assert_eq!(client.turn_end().await, Outcome::Done);
+    for round in ["first", "second"] {
+        bench.models.answer(ScriptedAnswer::text(round));
+        assert_eq!(client.run("/compact").await, Outcome::Done);
+        client.run(&format!("Go on, {round}.")).await;
+        let sent = bench.last_sent().join("\n");
+        for wanted in ["Write it.", "Use tabs, never spaces.", "the file belongs to Ann", round] {
+            assert!(sent.contains(wanted), "{round}: {wanted} is missing in {sent}");
+        }
+        assert!(!sent.contains("understood"), "answers are in the summary: {sent}");
+    }
+    // Another process goes on with the same words.
+    client.close().await.unwrap();
+    let other = bench.other_process();
+    let mut again = other.join(&client.session).await;
+    again.load().await.unwrap();
+    assert_eq!(again.run("And now?").await, Outcome::Done);
+    let sent = other.last_sent().join("\n");
+    assert!(sent.contains("Use tabs, never spaces.") && sent.contains("And now?"), "{sent}");
+}
+
+/// The window of a model counts, not only what the last answer used.
+#[tokio::test(start_paused = true)]
+async fn a_long_request_alone_does_not_compact_a_short_chat() {
+    let bench = Bench::new();
+    bench.models.set_info(|info| info.context_limit = Some(8_000));
+    let mut client = bench.client().await;
+    client.run("one").await;
+    // The instructions and tools are within the window, the request is within it too.
+    assert_eq!(client.run(&"word ".repeat(1_000)).await, Outcome::Done);
+    assert_eq!(bench.models.prompts().len(), 2, "nothing is compacted");
+    bench.answers([ScriptedAnswer::text("in short"), ScriptedAnswer::text("done")]);
+    assert_eq!(client.run(&"word ".repeat(6_000)).await, Outcome::Done);
+    assert_eq!(bench.models.prompts().len(), 4, "a summary makes room for it");
+    let state = bench.check_state(&client.session).await;
+    assert!(lines(&state).contains(&"compaction in short".to_owned()));
 }
