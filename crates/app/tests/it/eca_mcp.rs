@@ -322,6 +322,18 @@ async fn a_rule_finds_a_server_in_both_spellings() {
     }
 }
 
+/// ECA shows `test-mcp` as `testMcp`, and models repeat what they read in its chats and rules.
+#[tokio::test]
+async fn a_call_finds_a_server_in_camel_case() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut client = Client::start(&home, &config(&home, fake.url(), &[("test-mcp", "good")])).await;
+    client.until(|it| is_server(it, "test-mcp", "running")).await;
+    let called = call(&mut client, &fake, "testMcp__echo", json!({"text": "hello"})).await;
+    assert_eq!((&called["server"], &called["error"]), (&json!("test-mcp"), &json!(false)), "{called}");
+    let unknown = call(&mut client, &fake, "testMcp__nothing", json!({})).await;
+    assert!(unknown.to_string().contains("There is no tool"), "{unknown}");
+}
+
 #[tokio::test]
 async fn servers_are_added_changed_and_removed_in_the_configuration() {
     let (home, fake) = (Home::new(), FakeModel::start().await);

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use domain::BoxFuture;
 use domain::item::{Item, ItemKind, Part};
 use domain::model::{DeferredTools, ModelInfo};
+use domain::names::is_same_name;
 use domain::taint::Taint;
 use domain::tool::{Invocation, Review, Scope, ServerStatus, Tool, ToolEffect, ToolResult, ToolSpec};
 use domain::tool_call::{Origin, ToolCall};
@@ -114,8 +115,8 @@ impl ToolList {
 
     /// The server, bare name and origin of a full name.
     pub(crate) fn resolve(&self, offered: &str) -> (String, String, Origin) {
-        if let Some(tool) = self.all().find(|tool| is_named(tool.spec(), offered)) {
-            let spec = tool.spec();
+        let exact = self.all().find(|tool| is_named(tool.spec(), offered));
+        if let Some(spec) = exact.or_else(|| self.find_other_spelling(offered)).map(|tool| tool.spec()) {
             return (spec.server.clone(), spec.name.clone(), spec.origin);
         }
         match offered.split_once("__") {
@@ -123,6 +124,13 @@ impl ToolList {
             Some((_, name)) => ("eca".into(), name.into(), Origin::Native),
             None => ("eca".into(), offered.into(), Origin::Native),
         }
+    }
+
+    /// ECA writes the names of servers in camel case. Where two servers differ in that alone, neither is meant.
+    fn find_other_spelling(&self, offered: &str) -> Option<&Arc<dyn Tool>> {
+        let is_same = |spec: &ToolSpec| is_same_name(&spec.offered_name(), offered);
+        let mut tools = self.all().filter(|tool| is_same(tool.spec()));
+        tools.next().filter(|_| tools.next().is_none())
     }
 
     /// What the model must know that called a tool which is not there.
@@ -343,5 +351,89 @@ fn own_spec(name: &str, description: String, input_schema: Value, effect: ToolEf
         description,
         input_schema,
         effect,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct NamedTool(ToolSpec);
+
+    impl Tool for NamedTool {
+        fn spec(&self) -> &ToolSpec {
+            &self.0
+        }
+
+        fn review(&self, _: &Value, _: &Scope) -> Result<Review, String> {
+            Ok(Review::default())
+        }
+
+        fn run<'a>(&'a self, _: Invocation) -> BoxFuture<'a, ToolResult> {
+            Box::pin(async { ToolResult::text("ok") })
+        }
+    }
+
+    fn tool(server: &str, name: &str, effect: ToolEffect) -> Arc<dyn Tool> {
+        let origin = if server == "eca" { Origin::Native } else { Origin::Mcp };
+        let (description, input_schema) = ("x".repeat(100), json!({"type": "object"}));
+        Arc::new(NamedTool(ToolSpec {
+            name: name.into(),
+            server: server.into(),
+            origin,
+            description,
+            input_schema,
+            effect,
+        }))
+    }
+
+    fn list(tools: &[(&str, &str)]) -> ToolList {
+        let offered = tools.iter().map(|(server, name)| tool(server, name, ToolEffect::Other)).collect();
+        ToolList { offered, deferred: Arc::from([]), is_loaded: false }
+    }
+
+    #[test]
+    fn a_name_is_found_in_both_spellings_where_one_server_is_meant() {
+        let one = list(&[("eca", "read_file"), ("test-mcp", "echo"), ("myServer", "get_it")]);
+        for (offered, server, name) in [
+            ("test-mcp__echo", "test-mcp", "echo"),
+            ("testMcp__echo", "test-mcp", "echo"),
+            ("my-server__get_it", "myServer", "get_it"),
+            ("eca__read_file", "eca", "read_file"),
+            // Neither another tool nor another server.
+            ("testMcp__other", "testMcp", "other"),
+            ("testmcp__echo", "testmcp", "echo"),
+            ("read_file", "eca", "read_file"),
+        ] {
+            let (found_server, found_name, _) = one.resolve(offered);
+            assert_eq!((found_server.as_str(), found_name.as_str()), (server, name), "{offered}");
+        }
+        // Two servers that differ in the spelling alone: only the exact name is one of them.
+        let two = list(&[("test-mcp", "echo"), ("testMcp", "echo")]);
+        for server in ["test-mcp", "testMcp"] {
+            assert_eq!(two.resolve(&format!("{server}__echo")).0, server);
+        }
+        assert_eq!(two.resolve("test-Mcp__echo").0, "test-Mcp", "it could be either");
+    }
+
+    #[test]
+    fn the_longer_name_of_a_server_wins() {
+        let mut tools = vec![
+            tool("a", "b__c", ToolEffect::Other),
+            tool("a__b", "c", ToolEffect::Other),
+            tool("a", "d", ToolEffect::Other),
+        ];
+        keep_one_per_name(&mut tools);
+        let names: Vec<(&str, &str)> =
+            tools.iter().map(|tool| (tool.spec().server.as_str(), tool.spec().name.as_str())).collect();
+        assert_eq!(names, [("a__b", "c"), ("a", "d")]);
+    }
+
+    #[test]
+    fn only_definitions_of_servers_count_against_the_budget() {
+        let own: Vec<_> = (0..50).map(|at| tool("eca", &format!("t{at}"), ToolEffect::Reads)).collect();
+        assert!(!is_above(&own, 1_000));
+        let of_server: Vec<_> = (0..50).map(|at| tool("s", &format!("t{at}"), ToolEffect::Other)).collect();
+        assert!(is_above(&of_server, 1_000) && !is_above(&of_server, 100_000));
     }
 }
