@@ -207,7 +207,21 @@ fn read_text(place: &TextPlace, file: &Path) -> Option<NamedText> {
     let (values, body) = config::front_matter::split(&text);
     let description = values.get("description").and_then(Value::as_str).map(str::to_owned);
     let paths = ["paths", "globs"].iter().filter_map(|key| values.get(*key)).flat_map(patterns).collect();
-    Some(NamedText { name, text: body.to_owned(), description, paths })
+    let list = |key: &str| values.get(key).map(patterns).unwrap_or_default();
+    Some(NamedText {
+        name,
+        text: body.to_owned(),
+        description,
+        paths,
+        agents: list("agent"),
+        models: values.get("model").map(expressions).unwrap_or_default(),
+        enforce: list("enforce"),
+    })
+}
+
+/// One regular expression, which may hold commas, or a list.
+fn expressions(value: &Value) -> Vec<String> {
+    value.as_str().map_or_else(|| patterns(value), |text| vec![text.to_owned()])
 }
 
 /// One pattern, several with commas, or a list.

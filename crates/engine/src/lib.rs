@@ -19,6 +19,7 @@ mod recall;
 mod refusal;
 pub mod replay;
 mod router;
+mod rules;
 mod session;
 mod skills;
 mod slash;

@@ -104,6 +104,12 @@ pub struct NamedText {
     pub description: Option<String>,
     /// A rule is about files of these patterns; empty: about everything.
     pub paths: Vec<String>,
+    /// A rule holds for these agents; empty: for all.
+    pub agents: Vec<String>,
+    /// A rule holds for models whose full name matches one of these regular expressions; empty: for all.
+    pub models: Vec<String>,
+    /// When the model must have read a rule about files: before it would `read` or `modify` one of them.
+    pub enforce: Vec<String>,
 }
 
 /// Instructions for one kind of work, which the model is given when it asks for them.

@@ -28,6 +28,7 @@ use crate::refusal::{refuse, reject_all};
 use crate::router::workspaces::own_workspace;
 use crate::slash;
 use crate::subagents::EndedSubagent;
+use crate::turn::instructions::Instructions;
 use crate::turn::start;
 use crate::{LiveSessions, behavior};
 
@@ -111,8 +112,8 @@ pub(crate) struct Actor {
     turn: Option<RunningTurn>,
     /// All loaded chats, until a task watches over the lease.
     pub(crate) unguarded: Option<LiveSessions>,
-    /// The system prompt by behavior, made once so that the provider's cache holds.
-    pub(crate) system_prompt: Option<(String, Vec<Arc<str>>)>,
+    /// The instructions by behavior, model and whether it uses tools, made once so that the provider's cache holds.
+    pub(crate) instructions: Option<((String, String, bool), Instructions)>,
     /// The parent of a subagent waits for its end.
     ended: Option<oneshot::Sender<EndedSubagent>>,
 }
@@ -152,7 +153,7 @@ impl Actor {
             created_at,
             turn: None,
             unguarded: Some(live),
-            system_prompt: None,
+            instructions: None,
             ended,
         };
         if let Some(create) = create {

@@ -49,9 +49,17 @@ pub(super) fn rules(session: &Session) -> String {
         return "There are no rules for this chat.".to_owned();
     }
     let line = |rule: &NamedText| {
-        let files =
-            if rule.paths.is_empty() { String::new() } else { format!(", for {}", rule.paths.join(", ")) };
-        format!("- {} ({} characters{files})", rule.name, rule.text.chars().count())
+        let listed = |word: &str, names: &[String]| match names.is_empty() {
+            true => String::new(),
+            false => format!(", {word} {}", names.join(", ")),
+        };
+        let notes = [
+            listed("for", &rule.paths),
+            listed("for the agents", &rule.agents),
+            listed("for the models", &rule.models),
+            listed("to be read before", &rule.enforce),
+        ];
+        format!("- {} ({} characters{})", rule.name, rule.text.chars().count(), notes.concat())
     };
     rules.iter().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -298,13 +298,13 @@ fn answer(actor: &mut Actor, turn: TurnId, text: String, command: ParsedCommand,
     show_command(&session, turn, model, text);
     let cancel = CancellationToken::new();
     if let CommandKind::Native(Native::SyncSystemPrompt) = command.kind {
-        actor.system_prompt = None;
+        actor.instructions = None;
     }
     let system_prompt = match command.kind {
         CommandKind::Native(Native::PromptShow | Native::Aside) => {
             let model: Option<Arc<dyn Model>> = start::choose_model(&session).ok();
             let info = model.map(|model| model.info()).unwrap_or_default();
-            instructions::system_prompt(actor, &info)
+            instructions::of(actor, &info).system
         }
         CommandKind::Native(_) | CommandKind::McpPrompt | CommandKind::Custom(_) | CommandKind::Skill(_) => {
             Vec::new()

@@ -30,6 +30,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::hooks;
+use crate::rules;
 use crate::session::Session;
 use crate::subagents;
 use crate::subagents::relay::RelayedCall;
@@ -38,8 +39,8 @@ use crate::turn::Turn;
 use crate::turn::loops::{LoopDetector, Repetition};
 use crate::undo;
 use approval::{ApprovalDecision, Decision, HookVerdict};
-use asks::PendingAsk;
 pub(crate) use asking::REJECTED_WITH_REASON;
+use asks::PendingAsk;
 pub(crate) use case::{Approver, Policy, ReviewedCall, with_case};
 use case::{decide, scope};
 use context::EngineToolContext;
@@ -254,7 +255,10 @@ async fn review_call(turn: &Turn, tool: &dyn Tool, input: &Value) -> Result<Revi
     }
     review.contained &= turn.session.workspace.undo.is_some();
     review.unrecoverable = undo::endangered(turn, tool.spec().effect, &review).await;
-    Ok(review)
+    match rules::missing(&turn.fetched_rules, &turn.session, tool.spec(), &review) {
+        Some(problem) => Err(problem),
+        None => Ok(review),
+    }
 }
 
 /// `Rejected`, or `Done` for a client that applies changes by itself (the draft protocol).

@@ -1,6 +1,6 @@
 //! The system prompt: the text of the behavior, the user's rules, the project's AGENTS.md, servers' instructions.
 //!
-//! Invariant: made once per chat and behavior; nothing in it changes from turn to turn, so the cached prefix holds.
+//! Invariant: made once per chat, behavior and model; nothing in it changes from turn to turn, so the cached prefix holds.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use domain::tool::{Tool, ToolEffect};
 use domain::tool_call::Origin;
 
 use crate::behavior::canonical;
+use crate::rules::{self, Rules};
 use crate::session::Session;
 use crate::session::actor::Actor;
 use crate::workspace::NamedText;
@@ -33,22 +34,32 @@ const MAX_RULE_FILES: usize = 50;
 /// Files with instructions for a folder; the first that is there counts. The others are those of other assistants.
 const INSTRUCTION_FILES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md"];
 
-/// The system prompt of this chat in its present behavior.
-pub(crate) fn system_prompt(actor: &mut Actor, model: &ModelInfo) -> Vec<Arc<str>> {
-    let behavior = actor.session.state().settings().behavior.clone();
-    let behavior = canonical(behavior.as_deref().unwrap_or_default()).to_owned();
-    let key = if model.tools { behavior.clone() } else { format!("{behavior} without tools") };
-    if let Some((known, system)) = &actor.system_prompt
-        && *known == key
-    {
-        return system.clone();
-    }
-    let system = make(&actor.session, &behavior, model);
-    actor.system_prompt = Some((key, system.clone()));
-    system
+/// What stands before the history, and the rules that the model reads later.
+#[derive(Clone, Default)]
+pub(crate) struct Instructions {
+    pub(crate) system: Vec<Arc<str>>,
+    pub(crate) fetched_rules: Arc<[NamedText]>,
 }
 
-fn make(session: &Session, behavior: &str, model: &ModelInfo) -> Vec<Arc<str>> {
+/// The instructions of this chat in its present behavior.
+pub(crate) fn of(actor: &mut Actor, model: &ModelInfo) -> Instructions {
+    let behavior = actor.session.state().settings().behavior.clone();
+    let behavior = canonical(behavior.as_deref().unwrap_or_default()).to_owned();
+    // Rules may be for some models only.
+    let key = (behavior, model.id.clone(), model.tools);
+    if let Some((known, instructions)) = &actor.instructions
+        && *known == key
+    {
+        return instructions.clone();
+    }
+    let rules = Rules::of(&actor.session, &key.0, model);
+    let system = make(&actor.session, &key.0, model, &rules);
+    let instructions = Instructions { system, fetched_rules: rules.fetched };
+    actor.instructions = Some((key, instructions.clone()));
+    instructions
+}
+
+fn make(session: &Session, behavior: &str, model: &ModelInfo, rules: &Rules) -> Vec<Arc<str>> {
     let settings = &session.workspace.settings;
     let own = own_text(settings.prompts(behavior).chat.as_ref());
     if model.id.starts_with("local/") {
@@ -67,7 +78,12 @@ fn make(session: &Session, behavior: &str, model: &ModelInfo) -> Vec<Arc<str>> {
     if !environment.is_empty() {
         text.push_str(&format!("\n{}", environment.trim()));
     }
-    text.extend(session.workspace.texts.rules().iter().map(rule_text));
+    for rule in &rules.given {
+        text.push_str(&format!("\n\n{}", rules::text(rule)));
+    }
+    if let Some(catalog) = rules::catalog(&rules.fetched) {
+        text.push_str(&format!("\n\n{catalog}"));
+    }
     let files = agents_files(session);
     let is_own = |path: &Path| session.roots.iter().all(|root| !path.starts_with(root));
     if !session.workspace.is_trusted && files.iter().any(|(path, _)| !is_own(path)) {
@@ -92,15 +108,6 @@ fn make(session: &Session, behavior: &str, model: &ModelInfo) -> Vec<Arc<str>> {
         text.push_str(instructions.trim());
     }
     vec![text.into()]
-}
-
-fn rule_text(rule: &NamedText) -> String {
-    let paths = if rule.paths.is_empty() {
-        String::new()
-    } else {
-        format!(" for-files=\"{}\"", rule.paths.join(", "))
-    };
-    format!("\n\n<rule name=\"{}\"{paths}>\n{}\n</rule>", rule.name, rule.text.trim())
 }
 
 /// A prompt of the user's. One that cannot be looked up is logged, and the built-in text takes its place.

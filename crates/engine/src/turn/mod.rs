@@ -28,6 +28,7 @@ use crate::context_use::Estimate;
 use crate::hooks::{self, TurnHooks};
 use crate::paid_call::{self, PaidCall};
 use crate::recall::Recall;
+use crate::rules::FetchRule;
 use crate::session::Session;
 use crate::skills::{KnownSkills, LoadSkill};
 use crate::spending;
@@ -36,6 +37,7 @@ use crate::subagents::background::Background;
 use crate::tool_calls::context::EditorHandle;
 use crate::tool_calls::{self, CallsEnd};
 use crate::tool_search::ToolList;
+use crate::workspace::NamedText;
 use answer::{Answer, AnswerEnd, StepPosition};
 use loops::LoopDetector;
 
@@ -49,6 +51,8 @@ pub(crate) struct Turn {
     pub(crate) cancel: CancellationToken,
     /// The same from turn to turn of a chat and behavior.
     pub(crate) system: Vec<Arc<str>>,
+    /// Rules that the model reads when it comes to their files.
+    pub(crate) fetched_rules: Arc<[NamedText]>,
     pub(crate) max_steps: u32,
     pub(crate) limits: TurnLimits,
     /// What the chat had cost before.
@@ -290,6 +294,7 @@ impl Turn {
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         tools.extend(SpawnAgent::of(self).map(|tool| Arc::new(tool) as Arc<dyn Tool>));
         tools.extend(LoadSkill::of(&self.session, &self.skills).map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+        tools.extend(FetchRule::of(&self.fetched_rules).map(|tool| Arc::new(tool) as Arc<dyn Tool>));
         tools.extend(Recall::of(&self.session).map(|tool| Arc::new(tool) as Arc<dyn Tool>));
         tools
     }

@@ -13,7 +13,8 @@ use domain::tool::{Resource, Scope};
 use domain::{CancellationToken, Failure, FailureKind, Model, Reply, TurnId};
 use serde_json::Value;
 
-use super::{Turn, images, instructions};
+use super::instructions::{self, Instructions};
+use super::{Turn, images};
 use crate::attached_frontend::AttachedFrontend;
 use crate::hooks::{self, TurnHooks};
 use crate::session::actor::Actor;
@@ -164,7 +165,7 @@ impl Launch {
     /// A turn on the history as it is.
     pub(crate) fn turn(self, actor: &mut Actor) -> Turn {
         let Launch { id, model, frontend, cancel, limits } = self;
-        let system = instructions::system_prompt(actor, &model.info());
+        let Instructions { system, fetched_rules } = instructions::of(actor, &model.info());
         let session = actor.session.clone();
         let most = session.workspace.settings.max_steps(&session.behavior());
         let most = u32::try_from(most).unwrap_or(u32::MAX);
@@ -181,6 +182,7 @@ impl Launch {
             editor,
             cancel,
             system,
+            fetched_rules,
             max_steps,
             limits,
             cost_before,

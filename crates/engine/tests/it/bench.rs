@@ -461,7 +461,16 @@ struct TestTexts;
 
 impl Texts for TestTexts {
     fn rules(&self) -> Vec<NamedText> {
-        vec![NamedText { name: "tidy".into(), text: "Be tidy.".into(), ..NamedText::default() }]
+        let rule = |name: &str, text: &str| NamedText {
+            name: name.to_owned(),
+            text: text.to_owned(),
+            ..NamedText::default()
+        };
+        vec![
+            rule("tidy", "Be tidy."),
+            NamedText { agents: vec!["plan".into()], ..rule("planning", "Plan well.") },
+            NamedText { models: vec!["^test/two$".into()], ..rule("second", "Be second.") },
+        ]
     }
 
     fn commands(&self) -> Vec<NamedText> {

@@ -1,7 +1,7 @@
 //! What a call to the model holds beside the texts of the chat.
 
 use domain::ModelEvent;
-use domain::command::{TurnLimits, UserPrompt};
+use domain::command::{SessionSettings, TurnLimits, UserPrompt};
 use domain::item::{Part, ProviderBlock};
 use domain::model::{BlockKind, PromptEntry};
 use serde_json::json;
@@ -72,4 +72,33 @@ async fn refused_images_are_not_sent_again() {
     assert!(client.system_texts().iter().any(|text| text.contains("refused the images")));
     client.run("again").await;
     assert_eq!(sent_images(), 0);
+}
+
+/// The instructions are made once for each behavior and model, and hold the rules for both.
+#[tokio::test(start_paused = true)]
+async fn rules_follow_the_behavior_and_the_model() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    let settings = |behavior: &str, model: &str| SessionSettings {
+        behavior: Some(behavior.into()),
+        model: Some(model.into()),
+        ..SessionSettings::default()
+    };
+    for (behavior, model, expected) in [
+        ("agent", "test/one", [true, false, false]),
+        ("plan", "test/one", [true, true, false]),
+        ("plan", "test/two", [true, true, true]),
+        ("agent", "test/two", [true, false, true]),
+        ("agent", "test/one", [true, false, false]),
+    ] {
+        client.configure(settings(behavior, model)).await.unwrap();
+        client.run("go").await;
+        let (_, prompt) = bench.models.prompts().pop().unwrap();
+        let has = ["Be tidy.", "Plan well.", "Be second."].map(|text| prompt.system[0].contains(text));
+        assert_eq!(has, expected, "{behavior} {model}");
+    }
+    client.run("/rules").await;
+    let listed = client.system_texts().pop().unwrap();
+    assert!(listed.contains("planning (10 characters, for the agents plan)"), "{listed}");
+    assert!(listed.contains("second (10 characters, for the models ^test/two$)"), "{listed}");
 }
