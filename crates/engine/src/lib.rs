@@ -49,6 +49,7 @@ pub use session::state::State;
 pub use spending::record_of_today;
 pub use tool_calls::approval;
 use tool_calls::{Approver, Policy};
+pub use turn::instructions::{FILE_LIMIT as INSTRUCTIONS_LIMIT, instruction_file};
 pub use workspace::{
     NamedText, ProviderAccounts, Skill, Texts, Workspace, WorkspaceSource, Worktree, Worktrees,
 };

@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use process::{End, ShutdownSignal, Spawn};
 use terminal::{Bindings, ChatOptions, Intro, Palette, TerminalServices};
 
-use super::failed;
+use super::{failed, notes};
 use crate::cli::{ChatArguments, Level, ThemeName};
 use crate::clipboard::Clipboard;
 use crate::lifetime;
@@ -149,9 +149,7 @@ fn intro(environment: &Environment, roots: &[PathBuf]) -> Intro {
     };
     let global = [environment.config_dir(), environment.eca_config_dir()];
     let folders = global.iter().map(PathBuf::as_path).chain(roots.iter().map(PathBuf::as_path));
-    let names = ["AGENTS.md", "CLAUDE.md", "GEMINI.md", ".cursor/rules"];
-    let files =
-        folders.filter_map(|folder| names.iter().map(|name| folder.join(name)).find(|file| file.exists()));
+    let files = folders.filter_map(engine::instruction_file);
     Intro {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         folders: roots.iter().map(|root| shown(root)).collect(),
@@ -167,7 +165,7 @@ fn services(environment: &Environment, roots: &[PathBuf], added_rules: &AddedRul
         edit: Box::new(move |text| edit_text(editor.clone(), text)),
         shell: Box::new(move |command| run_shell(shell.clone(), command)),
         intro: Box::new(intro_of(environment, roots)),
-        add_instruction: Box::new(add_instruction),
+        add_instruction: Box::new(notes::of(roots)),
         export: Box::new(|path, text| export(&path, &text)),
         image: Box::new(|path| super::run::image(&path)),
         mentioned: Box::new(mentioned_in(roots)),
@@ -221,38 +219,6 @@ fn run_shell(shell: String, command: String) -> BoxFuture<'static, Result<String
         }
         Ok(text)
     })
-}
-
-/// Adds a line to AGENTS.md of the current folder; the file is replaced as a whole.
-fn add_instruction(text: String) -> Result<String, Failure> {
-    let path = Path::new("AGENTS.md");
-    let failed = |error: std::io::Error| Failure::user(format!("AGENTS.md cannot be written: {error}."));
-    if path.is_symlink() {
-        return Err(
-            Failure::user("AGENTS.md is a link, so it is not changed.").hint("Edit the file it names.")
-        );
-    }
-    let mut content = match std::fs::read_to_string(path) {
-        Ok(content) => content,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(failed(error)),
-    };
-    if !content.is_empty() && !content.ends_with('\n') {
-        content.push('\n');
-    }
-    content.push_str(&format!("- {text}\n"));
-    let permissions = match std::fs::metadata(path) {
-        Ok(metadata) => Some(metadata.permissions()),
-        Err(_) => platform::permissions_for_all(),
-    };
-    let mut builder = tempfile::Builder::new();
-    if let Some(permissions) = permissions {
-        builder.permissions(permissions);
-    }
-    let mut file = builder.tempfile_in(".").map_err(failed)?;
-    file.write_all(content.as_bytes()).map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
-    Ok("AGENTS.md".to_owned())
 }
 
 /// A new file: an existing one is never replaced.

@@ -30,6 +30,7 @@ pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod mcp_server;
 pub(crate) mod models;
+mod notes;
 #[cfg(feature = "interfaces")]
 mod plan_editor;
 #[cfg(feature = "studio")]

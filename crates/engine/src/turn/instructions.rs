@@ -26,7 +26,7 @@ const MARKS: [(&str, ToolEffect); 3] = [
 ];
 
 /// Files with instructions are cut here.
-const FILE_LIMIT: usize = 32 << 10;
+pub const FILE_LIMIT: usize = 32 << 10;
 /// Larger files are left out.
 const FILE_LIMIT_BYTES: u64 = 4 * FILE_LIMIT as u64;
 /// More files of rules than this are left out.
@@ -147,15 +147,22 @@ fn agents_files(session: &Session) -> Vec<(PathBuf, String)> {
     let local = session.roots.iter().flat_map(|root| {
         let mut folders: Vec<&Path> = root.ancestors().take(if parents { usize::MAX } else { 1 }).collect();
         folders.reverse();
-        folders.into_iter().filter_map(|folder| {
-            let file = INSTRUCTION_FILES.iter().find_map(|name| {
-                let content = project_files::read_beneath(folder, Path::new(name), FILE_LIMIT_BYTES);
-                Some((folder.join(name), instructions_text(content)?))
-            });
-            file.or_else(|| cursor_rules(folder))
-        })
+        folders.into_iter().filter_map(in_use)
     });
     global.chain(local).collect()
+}
+
+/// The file with the instructions of a folder that models are given, or the folder of Cursor's rules.
+pub fn instruction_file(folder: &Path) -> Option<PathBuf> {
+    in_use(folder).map(|(path, _)| path)
+}
+
+fn in_use(folder: &Path) -> Option<(PathBuf, String)> {
+    let file = INSTRUCTION_FILES.iter().find_map(|name| {
+        let content = project_files::read_beneath(folder, Path::new(name), FILE_LIMIT_BYTES);
+        Some((folder.join(name), instructions_text(content)?))
+    });
+    file.or_else(|| cursor_rules(folder))
 }
 
 /// The rules of Cursor that hold for every chat: those that say so, and those without a head.

@@ -131,7 +131,7 @@ impl Screen {
         self.next_contexts.push(Context::Text { name, text: output });
     }
 
-    /// `#note`: adds a line to the project's AGENTS.md.
+    /// `#note`: adds a line to the project's file with instructions.
     pub(super) fn add_instruction(&mut self, note: &str) {
         if note.is_empty() {
             return self.flash("Type an instruction after the number sign.");

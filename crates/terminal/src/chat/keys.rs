@@ -23,7 +23,7 @@ pub(crate) const KEY_HELP: [(&str, &str); 23] = [
     ("/", "commands"),
     ("@", "add a file or folder to the prompt"),
     ("!command", "run a shell command; the next prompt takes its output along"),
-    ("#note", "add an instruction to AGENTS.md"),
+    ("#note", "add an instruction to AGENTS.md, or to the file in use"),
     ("Up, Down", "earlier prompts"),
     ("PgUp, PgDn, Ctrl-Home, Ctrl-End", "scroll"),
     ("Ctrl-Up, Ctrl-Down", "choose a tool call (also Alt-Up, Alt-Down)"),

@@ -104,7 +104,7 @@ pub struct TerminalServices {
     pub shell: Box<dyn Fn(String) -> BoxFuture<'static, Result<String, Failure>> + Send + Sync>,
     /// The facts of the first screen, as they are now.
     pub intro: Box<dyn Fn() -> Intro + Send + Sync>,
-    /// Adds a line to the project's AGENTS.md; returns the path.
+    /// Adds a line to the project's file with instructions; returns the path.
     pub add_instruction: Box<dyn Fn(String) -> Result<String, Failure> + Send + Sync>,
     /// Writes a new file; returns its path.
     pub export: Box<dyn Fn(String, String) -> Result<String, Failure> + Send + Sync>,
