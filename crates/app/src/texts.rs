@@ -105,6 +105,18 @@ impl Texts for WorkspaceTexts {
         lines.join("\n")
     }
 
+    fn changed_settings(&self) -> Option<String> {
+        let files = self.resolved.changed_files();
+        let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "The settings in {} have changed. This chat goes on with those from before; start Dragoman again to use \
+                 the new ones.",
+                names.join(" and ")
+            )
+        })
+    }
+
     fn added_rules(&self) -> Vec<config::Rule> {
         self.added_rules.list()
     }

@@ -19,6 +19,7 @@ mod agent_files;
 mod approval;
 mod aws;
 mod behavior;
+mod changed_files;
 mod clock;
 mod credentials;
 mod cursor;

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::agent_files;
 use crate::approval::{self, Approval, ApprovalRules};
+use crate::changed_files::SeenFile;
 use crate::cursor::{Cursor, RefusedValue, Scope};
 use crate::defaults;
 use crate::environment::Environment;
@@ -59,6 +60,7 @@ pub struct Resolved {
     pub(crate) refused: Vec<RefusedValue>,
     pub(crate) tree: Node,
     pub(crate) layers: Vec<Layer>,
+    pub(crate) seen_files: Vec<SeenFile>,
 }
 
 /// Reads all layers and resolves them. Waits for a command only where a setting that is needed at once, such as
@@ -85,6 +87,7 @@ struct Resolver<'a> {
     notices: Vec<Notice>,
     ignored_keys: Vec<IgnoredKey>,
     plugins: Plugins,
+    seen_files: Vec<SeenFile>,
     /// Why every tool call asks: a text that may hold approval rules could not be used.
     closed: Option<String>,
 }
@@ -101,6 +104,7 @@ impl<'a> Resolver<'a> {
             notices: Vec::new(),
             ignored_keys: Vec::new(),
             plugins: Plugins::default(),
+            seen_files: Vec::new(),
             closed: None,
         }
     }
@@ -158,7 +162,9 @@ impl<'a> Resolver<'a> {
         for directory in [self.environment.eca_config_dir(), self.environment.config_dir()] {
             let agents = agent_files::global(&directory).into_iter();
             self.layers.extend(agents.map(|layer| Layer { authority, ..layer }));
-            let layer = Layer::read(Origin::GlobalFile(directory.join("config.json")));
+            let file = directory.join("config.json");
+            self.seen_files.push(SeenFile::new(file.clone()));
+            let layer = Layer::read(Origin::GlobalFile(file));
             self.add(layer.map(|layer| layer.map(|layer| Layer { authority, ..layer })));
         }
     }
@@ -167,6 +173,8 @@ impl<'a> Resolver<'a> {
         for root in &self.inputs.workspace_roots {
             // Trust belongs to the folder, whatever path leads to it.
             let root = root.canonicalize().unwrap_or_else(|_| root.clone());
+            let files = trust::PROJECT_FILES.iter().map(|place| SeenFile::new(root.join(place)));
+            self.seen_files.extend(files);
             let (mut layers, broken) = trust::project_layers(&root);
             let (folder, problem) = trust::check_folder(self.environment, root, &layers);
             self.notices.extend(problem.filter(|problem| !self.notices.contains(problem)));
@@ -232,6 +240,7 @@ impl<'a> Resolver<'a> {
     }
 
     fn add_extra(&mut self, path: PathBuf) {
+        self.seen_files.push(SeenFile::new(path.clone()));
         match Layer::read(Origin::ExtraFile(path.clone())) {
             Ok(None) => {
                 let text = format!("There is no file {}, which `extraConfigs` names.", path.display());
@@ -330,7 +339,7 @@ impl<'a> Resolver<'a> {
             }
         }
         let (folders, tree, layers, ignored_keys) = (self.folders, self.tree, self.layers, self.ignored_keys);
-        let plugins = self.plugins;
+        let (plugins, seen_files) = (self.plugins, self.seen_files);
         Resolved {
             plugins,
             settings,
@@ -344,6 +353,7 @@ impl<'a> Resolver<'a> {
             tree,
             layers,
             managed: self.environment.managed().cloned(),
+            seen_files,
         }
     }
 

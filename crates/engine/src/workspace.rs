@@ -86,6 +86,10 @@ pub trait Texts: Send + Sync {
     fn added_rules(&self) -> Vec<config::Rule> {
         Vec::new()
     }
+    /// A sentence about settings that changed after they were read.
+    fn changed_settings(&self) -> Option<String> {
+        None
+    }
     /// Replaces the behavior's own instructions.
     fn system_prompt(&self) -> Option<String> {
         None

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use domain::event::{EventBody, Fact};
+use domain::event::{EventBody, Fact, Level, Notice};
 use domain::ids::SUBAGENT_PREFIX;
 use domain::item::{Item, ItemKind};
 use domain::model::WrittenPlace;
@@ -75,6 +75,8 @@ pub(crate) struct Session {
     /// Where the provider keeps the written history.
     pub(crate) written: WrittenPlace,
     pub(crate) offered_tools: OfferedTools,
+    /// What the user was told last about settings that changed.
+    told_settings: Mutex<Option<String>>,
     /// Decides about tool calls.
     pub(crate) approver: Arc<dyn Approver>,
     remembered: Mutex<Remembered>,
@@ -152,6 +154,7 @@ impl Session {
             hooks_started: AtomicBool::new(false),
             written: WrittenPlace::default(),
             offered_tools: OfferedTools::default(),
+            told_settings: Mutex::default(),
             approver,
             remembered: Mutex::default(),
             remembered_changes: watch::Sender::new(()),
@@ -281,6 +284,20 @@ impl Session {
 
     pub(crate) fn new_item(&self, turn: TurnId, step: u32, kind: ItemKind) -> Item {
         Item { id: self.log.next_item(), turn, step, parent: None, kind }
+    }
+
+    /// Tells the user, once, that settings have changed which this chat does not follow.
+    pub(crate) fn mention_changed_settings(&self) {
+        let changed = self.workspace.texts.changed_settings();
+        let mut told = self.told_settings.lock().unwrap_or_else(PoisonError::into_inner);
+        if *told == changed {
+            return;
+        }
+        told.clone_from(&changed);
+        drop(told);
+        if let Some(text) = changed {
+            self.commit(vec![Fact::Notice { notice: Notice { level: Level::Warning, text } }]);
+        }
     }
 
     /// Shows a status line; it is not kept.

@@ -167,6 +167,9 @@ impl Launch {
         let Launch { id, model, frontend, cancel, limits } = self;
         let Instructions { system, fetched_rules } = instructions::of(actor, &model.info());
         let session = actor.session.clone();
+        if !session.is_subagent() {
+            session.mention_changed_settings();
+        }
         let most = session.workspace.settings.max_steps(&session.behavior());
         let most = u32::try_from(most).unwrap_or(u32::MAX);
         let max_steps = limits.max_steps.map_or(most, |own| own.min(most));

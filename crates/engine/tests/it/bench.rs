@@ -69,6 +69,7 @@ impl Bench {
             models: models.clone(),
             sources: Mutex::default(),
             hooks: Arc::default(),
+            changed_settings: Arc::default(),
         };
         let workspaces = Arc::new(workspaces);
         let (changes, receiver) = engine::changes();
@@ -162,6 +163,8 @@ pub(crate) struct TestWorkspaces {
     models: ScriptedModels,
     sources: Mutex<Vec<(Vec<PathBuf>, Arc<TestTools>)>>,
     hooks: Arc<TestHooks>,
+    /// What the user is told about changed settings.
+    pub changed_settings: Arc<Mutex<Option<String>>>,
 }
 
 /// Hooks whose line is what they answer: a JSON object, `exit N text`, or `hang`.
@@ -231,7 +234,7 @@ impl WorkspaceSource for TestWorkspaces {
             files: Arc::new(TestFiles),
             notices: Vec::new(),
             is_trusted: true,
-            texts: Arc::new(TestTexts),
+            texts: Arc::new(TestTexts { changed_settings: self.changed_settings.clone() }),
             accounts: None,
             hooks: Some(self.hooks.clone()),
             undo: None,
@@ -457,9 +460,15 @@ impl Files for TestFiles {
 }
 
 /// A doctor that never comes to an end.
-struct TestTexts;
+struct TestTexts {
+    changed_settings: Arc<Mutex<Option<String>>>,
+}
 
 impl Texts for TestTexts {
+    fn changed_settings(&self) -> Option<String> {
+        self.changed_settings.lock().unwrap().clone()
+    }
+
     fn rules(&self) -> Vec<NamedText> {
         let rule = |name: &str, text: &str| NamedText {
             name: name.to_owned(),

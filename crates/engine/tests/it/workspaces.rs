@@ -140,3 +140,31 @@ async fn a_changed_list_reaches_every_front_end() {
         client.until(|body| matches!(body, EventBody::Catalog(_)).then_some(())).await;
     }
 }
+
+/// Settings that changed while a chat is open are mentioned at the next prompt, once for each change.
+#[tokio::test(start_paused = true)]
+async fn changed_settings_are_mentioned_once() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    let session = client.session.clone();
+    let told = |bench: &Bench| {
+        let facts = bench.store.facts(&session).into_iter();
+        let notices = facts.filter_map(|recorded| match recorded.fact {
+            domain::Fact::Notice { notice } => Some(notice.text),
+            _ => None,
+        });
+        notices.filter(|text| text.contains("changed")).collect::<Vec<_>>()
+    };
+    for (changed, expected) in [
+        (None, vec![]),
+        (Some("a changed"), vec!["a changed"]),
+        (Some("a changed"), vec!["a changed"]),
+        (Some("a and b changed"), vec!["a changed", "a and b changed"]),
+        (None, vec!["a changed", "a and b changed"]),
+    ] {
+        *bench.workspaces.changed_settings.lock().unwrap() = changed.map(str::to_owned);
+        client.run("go").await;
+        bench.check_state(&session).await;
+        assert_eq!(told(&bench), expected, "{changed:?}");
+    }
+}
