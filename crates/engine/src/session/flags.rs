@@ -63,3 +63,47 @@ fn changed(state: &State, change: &FlagChange, id: ItemId) -> Result<Item, Failu
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use domain::TurnId;
+
+    use super::*;
+
+    fn state() -> State {
+        let mut state = State::default();
+        let kind = ItemKind::UserMessage { text: "hello".into(), parts: Vec::new() };
+        let item = Item { id: ItemId(1), turn: TurnId(1), step: 3, parent: None, kind };
+        state.fold(1, &Fact::ItemEnded { item });
+        let kind = ItemKind::Flag { text: "known".into() };
+        let item = Item { id: ItemId(2), turn: TurnId(1), step: 3, parent: Some(ItemId(1)), kind };
+        state.fold(2, &Fact::ItemEnded { item });
+        state
+    }
+
+    fn add(after: u64, text: &str) -> Result<Item, String> {
+        let change = FlagChange::Add { after: ItemId(after), text: text.into() };
+        changed(&state(), &change, ItemId(9)).map_err(|failure| failure.message)
+    }
+
+    #[test]
+    fn a_flag_stands_behind_an_item_with_a_short_text() {
+        let flag = add(1, "  look here ").unwrap();
+        assert_eq!((flag.id, flag.parent, flag.step), (ItemId(9), Some(ItemId(1)), 3));
+        assert_eq!(flag.kind, ItemKind::Flag { text: "look here".into() });
+        // Behind another flag it belongs to the same item.
+        assert_eq!(add(2, "again").unwrap().parent, Some(ItemId(1)));
+        let long = add(1, &"ü".repeat(500)).unwrap();
+        assert_eq!(long.kind, ItemKind::Flag { text: "ü".repeat(MAX_CHARACTERS) });
+        assert_eq!(add(1, " \n").unwrap_err(), "A flag needs a text.");
+        assert!(add(7, "x").unwrap_err().contains("There is no"));
+    }
+
+    #[test]
+    fn a_flag_that_is_removed_stays_without_text() {
+        let remove = |flag: u64| changed(&state(), &FlagChange::Remove { flag: ItemId(flag) }, ItemId(flag));
+        assert_eq!(remove(2).unwrap().kind, ItemKind::Flag { text: String::new() });
+        assert!(remove(1).unwrap_err().message.contains("is not a flag"));
+        assert!(remove(5).is_err());
+    }
+}

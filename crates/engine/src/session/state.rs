@@ -248,3 +248,152 @@ fn interrupted(mut item: Item) -> Item {
     }
     item
 }
+
+#[cfg(test)]
+mod tests {
+    use domain::item::Part;
+    use domain::tool_call::{Origin, ToolState};
+
+    use super::*;
+    use crate::turn::answer::new_call;
+
+    fn item(id: u64, kind: ItemKind) -> Item {
+        Item { id: ItemId(id), turn: TurnId(1), step: 1, parent: None, kind }
+    }
+
+    fn user(id: u64, text: &str) -> Item {
+        item(id, ItemKind::UserMessage { text: text.into(), parts: vec![Part::text(text)] })
+    }
+
+    fn agent(id: u64, text: &str) -> Item {
+        item(id, ItemKind::AgentMessage { text: text.into(), interrupted: false, provider: None })
+    }
+
+    fn call(id: u64, state: ToolState) -> Item {
+        let mut call = new_call(String::new(), "eca".into(), "read".into(), Origin::Native);
+        call.state = state;
+        item(id, ItemKind::ToolCall(Box::new(call)))
+    }
+
+    fn fold(facts: Vec<Fact>) -> State {
+        let mut state = State::default();
+        for (number, fact) in (1..).zip(&facts) {
+            state.fold(number, fact);
+        }
+        state
+    }
+
+    fn ids(state: &State) -> Vec<u64> {
+        state.items().iter().map(|item| item.id.0).collect()
+    }
+
+    #[test]
+    fn items_are_ordered_by_id_and_replaced_by_it() {
+        let state = fold(vec![
+            Fact::ItemEnded { item: user(3, "third") },
+            Fact::ItemEnded { item: user(1, "first") },
+            Fact::ItemChanged { item: user(3, "changed") },
+        ]);
+        assert_eq!(ids(&state), [1, 3]);
+        let stamps: Vec<u64> = state.stamped_items().map(|(stamp, _)| stamp).collect();
+        assert_eq!(stamps, [2, 3], "the fact that changed an item last");
+        assert_eq!(state.items()[1], user(3, "changed"));
+        assert_eq!((state.last_item(), state.newest()), (3, 3));
+        assert!(state.has_user_message());
+    }
+
+    #[test]
+    fn text_grows_at_its_end_only() {
+        let grew = |offset: u64, text: &str| Fact::ItemGrew {
+            item: ItemId(1),
+            channel: Channel::Text,
+            offset,
+            text: text.into(),
+        };
+        let state = fold(vec![
+            Fact::ItemStarted { item: agent(1, "a") },
+            grew(1, "b"),
+            // A piece that is known already, one behind a gap, and one of an unknown item.
+            grew(1, "b"),
+            grew(9, "x"),
+            Fact::ItemGrew { item: ItemId(5), channel: Channel::Text, offset: 0, text: "y".into() },
+        ]);
+        assert_eq!(state.items(), [agent(1, "ab")]);
+    }
+
+    #[test]
+    fn a_rollback_drops_items_and_keeps_flags_of_those_that_stay() {
+        let flag = |id: u64, of: u64| Item {
+            parent: Some(ItemId(of)),
+            ..item(id, ItemKind::Flag { text: "f".into() })
+        };
+        let facts = vec![
+            Fact::ItemEnded { item: user(1, "one") },
+            Fact::ItemEnded { item: user(2, "two") },
+            Fact::ItemEnded { item: user(3, "three") },
+            Fact::ItemEnded { item: flag(4, 1) },
+            Fact::ItemEnded { item: flag(5, 3) },
+        ];
+        let cut = |keep: Option<u64>| {
+            let replaced = Fact::HistoryReplaced { keep: keep.map(ItemId) };
+            fold(facts.iter().cloned().chain([replaced]).collect())
+        };
+        assert_eq!(ids(&cut(Some(2))), [1, 2, 4]);
+        assert_eq!(ids(&cut(Some(5))), [1, 2, 3, 4, 5]);
+        assert!(ids(&cut(None)).is_empty());
+        assert_eq!(cut(None).last_item(), 5, "ids are never given again");
+    }
+
+    #[test]
+    fn a_chat_without_history_is_not_tainted() {
+        let mut taint = Taint::default();
+        taint.add_source("a page");
+        let facts = vec![Fact::ItemEnded { item: user(1, "one") }, Fact::TaintChanged { taint }];
+        assert!(fold(facts.clone()).taint().is_tainted());
+        let emptied = [facts.clone(), vec![Fact::HistoryReplaced { keep: None }]].concat();
+        assert!(!fold(emptied).taint().is_tainted());
+        let shortened = [facts, vec![Fact::HistoryReplaced { keep: Some(ItemId(1)) }]].concat();
+        assert!(fold(shortened).taint().is_tainted());
+    }
+
+    #[test]
+    fn the_end_of_a_turn_ends_what_is_open_in_it() {
+        let ask = Ask {
+            id: AskId(1),
+            turn: TurnId(1),
+            item: Some(ItemId(2)),
+            kind: domain::AskKind::Approval { reason: String::new(), keys: Vec::new() },
+        };
+        let open = fold(vec![
+            Fact::TurnStarted { turn: TurnId(1), model: "m".into() },
+            Fact::ItemStarted { item: agent(1, "half") },
+            Fact::ItemStarted { item: call(2, ToolState::Running) },
+            Fact::AskRaised { ask },
+            Fact::ItemEnded { item: user(3, "whole") },
+        ]);
+        assert_eq!((open.open_turn(), open.open_asks().count()), (Some(TurnId(1)), 1));
+        let closing = open.closing_facts(Outcome::Stopped);
+        let mut closed = open.clone();
+        for (number, fact) in (6..).zip(&closing) {
+            closed.fold(number, fact);
+        }
+        assert_eq!((closed.open_turn(), closed.open_asks().count()), (None, 0));
+        assert!(closed.closing_facts(Outcome::Stopped).is_empty(), "nothing is open any more");
+        assert_eq!(closed.answer_to(AskId(1)), Some(&Answer::Cancelled));
+        let ItemKind::AgentMessage { interrupted, .. } = &closed.items()[0].kind else { panic!("a message") };
+        assert!(interrupted);
+        let ItemKind::ToolCall(call) = &closed.items()[1].kind else { panic!("a call") };
+        assert!(call.error && call.state == ToolState::Stopped { unknown: true }, "{:?}", call.state);
+    }
+
+    #[test]
+    fn the_newest_answers_are_remembered() {
+        let settled =
+            |id: u64| Fact::AskSettled { id: AskId(id), answer: Answer::Text { text: id.to_string() } };
+        let many = ANSWERS as u64 + 10;
+        let state = fold((1..=many).map(settled).collect());
+        assert_eq!(state.answer_to(AskId(1)), None);
+        assert_eq!(state.answer_to(AskId(many)), Some(&Answer::Text { text: many.to_string() }));
+        assert_eq!(state.answer_to(AskId(many - ANSWERS as u64 + 1)).is_some(), true);
+    }
+}

@@ -66,3 +66,39 @@ impl Steering {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_taken_only_while_a_turn_will_read_it() {
+        let steering = Steering::default();
+        assert!(!steering.add("too early".into()));
+        steering.open();
+        assert!(steering.add("one".into()) && steering.add("two".into()));
+        assert_eq!(steering.take().as_deref(), Some("one\ntwo"));
+        assert_eq!(steering.take(), None);
+        assert!(steering.add("taken back".into()));
+        steering.withdraw();
+        assert!(steering.add("last".into()));
+        assert_eq!(steering.take_or_close().as_deref(), Some("last"), "the turn goes on with it");
+        assert!(steering.add("more".into()));
+        assert_eq!(steering.take_or_close().as_deref(), Some("more"));
+        assert_eq!(steering.take_or_close(), None, "now the turn ends");
+        assert!(!steering.add("too late".into()));
+        steering.open();
+        assert_eq!(steering.take(), None, "nothing is left over for the next turn");
+        steering.close();
+        assert!(!steering.add("closed".into()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_that_waits_hears_of_new_text() {
+        let steering = Steering::default();
+        steering.open();
+        assert!(steering.add("now".into()));
+        let heard = tokio::time::timeout(std::time::Duration::from_secs(1), steering.added()).await;
+        assert!(heard.is_ok());
+    }
+}

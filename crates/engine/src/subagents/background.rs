@@ -69,3 +69,30 @@ impl Background {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn reports_are_joined_and_places_become_free() {
+        let background = Arc::new(Background::default());
+        assert!(!background.is_working() && background.take_reports().is_none());
+        assert!((0..MOST).all(|_| background.reserve()));
+        assert!(!background.reserve(), "no place is left");
+        for at in 0..MOST {
+            background.spawn(async move {
+                tokio::time::sleep(std::time::Duration::from_secs(at as u64)).await;
+                format!("report {at}")
+            });
+        }
+        background.wait().await;
+        assert_eq!(background.take_reports().as_deref(), Some("report 0"));
+        assert!(background.is_working() && background.reserve(), "a place is free again");
+        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        let reports = background.take_reports().unwrap();
+        assert!(reports.starts_with("report 1\n\nreport 2") && reports.ends_with("report 7"), "{reports}");
+    }
+}

@@ -104,3 +104,33 @@ impl PendingAsk {
         answer
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Answer {
+        Answer::Text { text: text.into() }
+    }
+
+    #[test]
+    fn the_first_answer_settles_a_question() {
+        let asks = Asks::default();
+        let mut pending = asks.wait_for(AskId(1));
+        assert_eq!(asks.settle(AskId(1), text("first")), Some(text("first")));
+        assert_eq!(asks.settle(AskId(1), text("second")), Some(text("first")), "the first one stands");
+        assert_eq!(pending.receiver.try_recv(), Ok(text("first")));
+        asks.forget(AskId(1));
+        assert_eq!(asks.settle(AskId(1), text("third")), None, "its answer is in the state");
+        assert_eq!(asks.settle(AskId(7), text("x")), None, "nobody asked");
+    }
+
+    #[test]
+    fn a_turn_that_is_over_waits_for_no_answer() {
+        let asks = Asks::default();
+        let mut pending = asks.wait_for(AskId(1));
+        asks.cancel_all();
+        assert!(pending.receiver.try_recv().is_err());
+        assert_eq!(asks.settle(AskId(1), text("late")), None);
+    }
+}

@@ -205,4 +205,73 @@ mod tests {
         assert!(exposure(Origin::Native, ToolEffect::UsesNetwork) == Exposure::Network);
         assert!(exposure(Origin::Native, ToolEffect::RunsCommands) == Exposure::Unknown);
     }
+
+    fn spec(origin: Origin, effect: ToolEffect) -> ToolSpec {
+        let (name, server, description) = ("t".to_owned(), "s".to_owned(), String::new());
+        ToolSpec { name, server, origin, description, input_schema: serde_json::Value::Null, effect }
+    }
+
+    #[test]
+    fn a_call_taints_by_what_it_reads() {
+        let reads = spec(Origin::Native, ToolEffect::Reads);
+        let review = |fill: fn(&mut Review)| {
+            let mut review = Review { summary: "Doing it".into(), ..Review::default() };
+            fill(&mut review);
+            review
+        };
+        let plain = review(|_| {});
+        let outside = review(|review| review.outside = vec!["/far".into()]);
+        let secret = review(|review| review.secrets = vec![".env".into()]);
+        let unclear = review(|review| review.unclear = true);
+        for (spec, review, is_trusted, sources, secrets) in [
+            (&reads, &plain, true, vec![], vec![]),
+            (&reads, &plain, false, vec!["files of a folder that you have not trusted"], vec![]),
+            (&reads, &outside, true, vec!["/far, which is outside the workspace"], vec![]),
+            (&reads, &secret, true, vec![], vec![".env"]),
+            (
+                &reads,
+                &unclear,
+                true,
+                vec![],
+                vec!["whatever a command that is not fully understood has read"],
+            ),
+            (&spec(Origin::Native, ToolEffect::UsesNetwork), &plain, true, vec!["Doing it"], vec![]),
+            (
+                &spec(Origin::Mcp, ToolEffect::Other),
+                &plain,
+                true,
+                vec!["results of the MCP server s"],
+                vec![],
+            ),
+            (
+                &spec(Origin::Native, ToolEffect::RunsCommands),
+                &plain,
+                true,
+                vec!["output of Doing it"],
+                vec![],
+            ),
+            (&spec(Origin::Native, ToolEffect::WritesFiles), &outside, true, vec![], vec![]),
+        ] {
+            let taint = of_review(spec, review, is_trusted);
+            assert_eq!(taint.sources(), sources, "{:?} {review:?}", spec.effect);
+            assert_eq!(taint.secrets(), secrets, "{:?} {review:?}", spec.effect);
+        }
+    }
+
+    #[test]
+    fn what_the_user_attaches_taints_by_its_origin() {
+        let file = |path: &str| Context::File { path: path.into(), lines: None };
+        for (context, is_trusted, is_tainted, has_secret) in [
+            (file("a.rs"), true, false, false),
+            (file("a.rs"), false, true, false),
+            (file(".env"), true, false, true),
+            (Context::Web { url: "https://x.example".into() }, true, true, false),
+            (Context::RepoMap, false, true, false),
+            (Context::Text { name: "n".into(), text: "t".into() }, false, false, false),
+        ] {
+            let taint = of_contexts(std::slice::from_ref(&context), is_trusted);
+            assert_eq!(taint.is_tainted(), is_tainted, "{context:?}");
+            assert_eq!(!taint.secrets().is_empty(), has_secret, "{context:?}");
+        }
+    }
 }

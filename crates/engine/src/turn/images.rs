@@ -81,6 +81,8 @@ pub(super) fn remove(prompt: &mut Prompt) {
 
 #[cfg(test)]
 mod tests {
+    use domain::model::WrittenHistory;
+
     use super::*;
 
     #[test]
@@ -89,5 +91,34 @@ mod tests {
         let parts = [image("A"), Part::text("x"), image("A"), image("B"), Part::text("x")];
         let expected = [image("A"), Part::text("x"), image("B"), Part::text("x")];
         assert_eq!(each_once(parts.into_iter()), expected);
+    }
+
+    #[test]
+    fn only_images_are_taken_out_and_nothing_written_before_is_used_again() {
+        let image = || Part::Image { mime: "image/png".into(), data: "DATA".into() };
+        let result = PromptEntry::Result {
+            call_id: "1".into(),
+            name: "look".into(),
+            parts: vec![image(), Part::text("a cat")],
+            error: false,
+        };
+        let user = PromptEntry::User { parts: vec![Part::text("see"), image()] };
+        let agent = PromptEntry::Agent { text: "yes".into(), provider: None };
+        let mut prompt = Prompt {
+            entries: vec![user, agent.clone(), result],
+            written: Some(WrittenHistory::default()),
+            ..Prompt::default()
+        };
+        remove(&mut prompt);
+        assert!(prompt.written.is_none());
+        let parts = |entry: &PromptEntry| match entry {
+            PromptEntry::User { parts } | PromptEntry::Result { parts, .. } => parts.clone(),
+            _ => Vec::new(),
+        };
+        assert_eq!(parts(&prompt.entries[0]), [Part::text("see"), Part::text(REMOVED)]);
+        assert_eq!(prompt.entries[1], agent);
+        assert_eq!(parts(&prompt.entries[2]), [Part::text(REMOVED), Part::text("a cat")]);
+        assert!(has_image(&ItemKind::UserMessage { text: String::new(), parts: vec![image()] }));
+        assert!(!has_image(&ItemKind::SystemText { text: "image".into() }));
     }
 }

@@ -115,3 +115,120 @@ fn result_of(call: &ToolCall) -> Vec<Part> {
     };
     vec![Part::text(text)]
 }
+
+#[cfg(test)]
+mod tests {
+    use domain::event::Fact;
+    use domain::tool_call::Origin;
+    use domain::{ItemId, TurnId};
+    use serde_json::json;
+
+    use super::*;
+    use crate::turn::answer::new_call;
+
+    /// The state of items that were added one after the other, each with its step.
+    fn state(items: Vec<(u32, ItemKind)>) -> State {
+        let mut state = State::default();
+        for (number, (step, kind)) in (1..).zip(items) {
+            let item = Item { id: ItemId(number), turn: TurnId(1), step, parent: None, kind };
+            state.fold(number, &Fact::ItemEnded { item });
+        }
+        state
+    }
+
+    fn user(text: &str) -> ItemKind {
+        ItemKind::UserMessage { text: text.into(), parts: vec![Part::text(text)] }
+    }
+
+    fn agent(text: &str) -> ItemKind {
+        ItemKind::AgentMessage { text: text.into(), interrupted: false, provider: None }
+    }
+
+    fn call(name: &str, state: ToolState, result: Option<&str>) -> ItemKind {
+        let mut call = new_call(String::new(), "eca".into(), name.into(), Origin::Native);
+        call.state = state;
+        call.result = result.map(Part::text).into_iter().collect();
+        call.input = Some(json!({"a": 1}));
+        ItemKind::ToolCall(Box::new(call))
+    }
+
+    fn described(state: &State) -> Vec<String> {
+        let text = |parts: &[Part]| match parts.first() {
+            Some(Part::Text { text }) => text.clone(),
+            Some(Part::Image { .. }) | None => String::new(),
+        };
+        let entries = entries(state, false).into_iter().map(|entry| match entry {
+            PromptEntry::User { parts } => format!("user {}", text(&parts)),
+            PromptEntry::Agent { text, .. } => format!("agent {text}"),
+            PromptEntry::Reasoning { text, .. } => format!("thinks {text}"),
+            PromptEntry::Call { name, call_id, .. } => format!("{call_id} calls {name}"),
+            PromptEntry::Result { parts, call_id, .. } => format!("{call_id} gave {}", text(&parts)),
+        });
+        entries.collect()
+    }
+
+    #[test]
+    fn results_stand_behind_the_answer_that_made_the_calls() {
+        let state = state(vec![
+            (0, user("go")),
+            (1, agent("I look")),
+            (1, call("read", ToolState::Done, Some("one"))),
+            (1, call("grep", ToolState::Done, Some("two"))),
+            (2, agent("done")),
+        ]);
+        let expected = [
+            "user go",
+            "agent I look",
+            "item-3 calls eca__read",
+            "item-4 calls eca__grep",
+            "item-3 gave one",
+            "item-4 gave two",
+            "agent done",
+        ];
+        assert_eq!(described(&state), expected);
+    }
+
+    #[test]
+    fn every_call_has_a_result_however_it_ended() {
+        for (ended, words) in [
+            (ToolState::Done, "(no output)"),
+            (ToolState::Rejected { by: RejectedBy::User }, "The user rejected"),
+            (ToolState::Rejected { by: RejectedBy::Hook }, "A hook"),
+            (ToolState::Rejected { by: RejectedBy::Policy }, "configuration forbids"),
+            (ToolState::Stopped { unknown: true }, "its outcome is unknown"),
+            (ToolState::Stopped { unknown: false }, "stopped the turn"),
+            (ToolState::Running, "did not finish"),
+        ] {
+            let described = described(&state(vec![(1, call("read", ended.clone(), None))]));
+            assert!(described.len() == 2 && described[1].contains(words), "{ended:?}: {described:?}");
+        }
+    }
+
+    #[test]
+    fn a_summary_takes_the_place_of_everything_before_it() {
+        let summary = ItemKind::Compaction { summary: "short".into(), kept: vec![Part::text("kept")] };
+        let state = state(vec![(0, user("old")), (1, agent("older")), (1, summary), (2, user("new"))]);
+        let entries = entries(&state, false);
+        let PromptEntry::User { parts } = &entries[0] else { panic!("a message") };
+        assert_eq!(parts[..], [Part::text("kept"), Part::text("Summary of the conversation so far:\nshort")]);
+        assert_eq!(described(&state)[1..], ["user new"]);
+    }
+
+    #[test]
+    fn what_is_for_people_is_left_out_and_keys_change_with_items() {
+        let mut state = state(vec![
+            (0, user("go")),
+            (1, ItemKind::SystemText { text: "a notice".into() }),
+            (1, ItemKind::Command { text: "/help".into() }),
+            (1, agent("")),
+            (1, ItemKind::Flag { text: "a bookmark".into() }),
+        ]);
+        assert_eq!(described(&state), ["user go"]);
+        let keys =
+            |state: &State| keyed_entries(state, false).into_iter().map(|(key, _)| key).collect::<Vec<_>>();
+        let before = keys(&state);
+        let item = Item { id: ItemId(1), turn: TurnId(1), step: 0, parent: None, kind: user("go now") };
+        state.fold(9, &Fact::ItemChanged { item });
+        assert_ne!(keys(&state), before, "a provider must not keep what it wrote of the item before");
+    }
+}
