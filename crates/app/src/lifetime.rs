@@ -11,7 +11,7 @@ use domain::link::Engine;
 use domain::{Abilities, CancellationToken, Command, Failure};
 use tokio::sync::{Notify, mpsc};
 
-use crate::telemetry;
+use crate::{stores, telemetry};
 
 /// The engine has deadlines of its own: 800 ms for sessions, then 800 ms for tool servers. This one is longer, so that
 /// it applies only to an engine that does not answer at all.
@@ -24,7 +24,7 @@ const START_TRIM_DELAYS: [Duration; 2] = [Duration::from_millis(20), Duration::f
 /// The heap is trimmed when nothing was done for this long, at the latest for twice as long.
 const IDLE_TRIM_DELAY: Duration = Duration::from_secs(2);
 
-/// Runs async work on a small runtime; ends without waiting for blocked threads.
+/// Runs async work on a small runtime and closes the stores; ends without waiting for blocked threads.
 pub(crate) fn run(work: impl Future<Output = Result<(), Failure>>) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = match runtime {
@@ -32,6 +32,7 @@ pub(crate) fn run(work: impl Future<Output = Result<(), Failure>>) -> ExitCode {
         Err(error) => return crate::commands::failed(&Failure::internal(format!("No runtime: {error}."))),
     };
     let outcome = runtime.block_on(work);
+    stores::close_all();
     runtime.shutdown_background();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,15 +1,25 @@
 //! Opens the store of the chats: the SQLite file in the data folder, or the PostgreSQL database that the user's own
 //! settings name.
 //!
-//! Invariant: opening reads two small files and connects to nothing; the first use of the store does.
+//! Invariants: opening reads two small files and connects to nothing; the first use of the store does. What was opened is
+//! closed at the end of every command, also where a task that outlives the command still has it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use config::{Environment, Inputs};
 use domain::{Failure, Store};
 use store::Journal;
 
 use crate::logging;
+
+/// The files that this process has opened.
+static OPENED: Mutex<Vec<Weak<dyn Store>>> = Mutex::new(Vec::new());
+
+/// Lets the stores write back what is left and close their files.
+pub(crate) fn close_all() {
+    let opened = std::mem::take(&mut *OPENED.lock().unwrap_or_else(PoisonError::into_inner));
+    opened.iter().filter_map(Weak::upgrade).for_each(|store| store.close());
+}
 
 /// The store that the user's settings name.
 pub(crate) fn open(environment: &Environment) -> Result<Arc<dyn Store>, Failure> {
@@ -26,7 +36,9 @@ pub(crate) fn is_there(environment: &Environment) -> bool {
 
 /// The SQLite file in the data folder, whatever the settings name.
 pub(crate) fn open_file(environment: &Environment) -> Result<Arc<dyn Store>, Failure> {
-    Ok(Arc::new(Journal::open(&environment.data_dir())?))
+    let store: Arc<dyn Store> = Arc::new(Journal::open(&environment.data_dir())?);
+    OPENED.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&store));
+    Ok(store)
 }
 
 /// The PostgreSQL database, where the settings name one.

@@ -116,6 +116,10 @@ pub trait Store: Send + Sync {
         Box::pin(async { Err(no_records()) })
     }
 
+    /// Finishes what was asked for and leaves the files as the next process likes to find them; waits at most a few seconds. Every
+    /// later request fails.
+    fn close(&self) {}
+
     /// Whether a lease may end while its process lives.
     fn leases_end(&self) -> bool {
         false

@@ -8,12 +8,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use domain::Failure;
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::StoreError;
 use crate::files::StoreFiles;
-use crate::migrations;
+use crate::{log, migrations, unused_bytes};
 
 /// The longest wait for a lock that another process holds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -101,14 +100,23 @@ fn open(files: &StoreFiles, role: Role) -> Result<OpenFile, StoreError> {
     Ok(OpenFile { connection, identity })
 }
 
-/// A connection that waits for others, overwrites what it deletes and leaves the log as it is, also when it closes: see `log`.
+/// A connection that waits for others, overwrites what it deletes, and leaves it to the writer when the log is written back. The
+/// last connection of all processes writes back the rest when it closes, and removes the log.
 pub(crate) fn connect(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_handler(Some(wait_for_others))?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    connection.execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA secure_delete = ON;")?;
+    unused_bytes::zero_on_write(&connection)?;
+    wait_for_others(&mut connection)?;
+    connection.execute_batch(&format!(
+        "PRAGMA wal_autocheckpoint = 0; PRAGMA secure_delete = ON; PRAGMA journal_size_limit = {};",
+        log::LIMIT_BYTES
+    ))?;
     Ok(connection)
+}
+
+/// Sets how long the connection waits for a lock that another process holds.
+pub(crate) fn wait_for_others(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.busy_handler(Some(pause_for_others))
 }
 
 /// When several processes change the mode at once, SQLite returns "busy" without calling the busy handler.
@@ -135,7 +143,7 @@ fn use_write_ahead_log(connection: &Connection) -> Result<(), StoreError> {
 }
 
 /// A commit takes about as long as a disk write, so short and steady pauses keep several processes fair.
-fn wait_for_others(tries: i32) -> bool {
+fn pause_for_others(tries: i32) -> bool {
     const SHORT: Duration = Duration::from_micros(100);
     const LONG: Duration = Duration::from_millis(5);
     const SHORT_TRIES: i32 = 200;

@@ -1,5 +1,4 @@
-//! Deletes chats in short steps, so that nobody waits long: their facts, copies of them in other pages, old states of pages
-//! in the log.
+//! Deletes chats in short steps, so that nobody waits long: their facts and words, then their old states in the log.
 //!
 //! Must not know replies. Invariants: a hidden chat is in the table `deleted` until no file holds its text, so that the next
 //! process goes on where this one died; the cost follows the size of the chat, except once in a file of an older format.
@@ -10,8 +9,7 @@ use domain::SessionId;
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::StoreError;
-use crate::log::Log;
-use crate::{chat, erase, key_values, migrations};
+use crate::{chat, key_values, log, migrations};
 
 /// Others wait while facts are deleted: about so long at most.
 const LONGEST_LOCK: Duration = Duration::from_millis(2);
@@ -21,10 +19,10 @@ const FACTS: usize = 16;
 const FEWEST_FACTS: usize = 4;
 const MOST_FACTS: usize = 1024;
 
-/// Steps of writing the log back before the deletion waits: other processes write faster, or the disk is at fault.
+/// Tries to empty the log before the deletion waits: other processes use it without a pause.
 const MOST_TRIES: usize = 100;
 
-/// The stored value which says that pages of the file may hold copies of rows.
+/// The stored value which says that pages of the file may hold copies of rows: builds up to format 3 wrote them there.
 const COPIES: (&str, &str) = ("store", "copies");
 
 /// What the next step does.
@@ -32,12 +30,12 @@ const COPIES: (&str, &str) = ("store", "copies");
 pub(crate) enum Step {
     /// Deletes so many facts of hidden chats.
     Facts(usize),
-    /// Looks at the pages from this one on, after the facts of these chats were deleted.
-    Pages { from: u32, chats: Vec<i64> },
-    /// Brings the pages in the log into the file; so often it was tried already.
-    WriteBack { tries: usize, chats: Vec<i64> },
-    /// Removes the old states of pages from the log.
-    EmptyLog { chats: Vec<i64> },
+    /// Writes the whole file anew, after the facts of these chats were deleted.
+    Rewrite { chats: Vec<i64> },
+    /// Brings the new states of pages from the log into the file.
+    WriteBack { chats: Vec<i64> },
+    /// Removes the old states of pages from the log; so often it was tried already.
+    EmptyLog { tries: usize, chats: Vec<i64> },
 }
 
 impl Step {
@@ -61,48 +59,39 @@ pub(crate) fn hide(connection: &mut Connection, session: &SessionId) -> Result<b
     Ok(existed)
 }
 
-/// Whether a process has left deleted text behind. Must run inside a write transaction.
+/// Whether a process has left deleted text behind.
 pub(crate) fn is_due(connection: &Connection) -> Result<bool, StoreError> {
-    if !erase::knows_pages(connection)? {
-        // This process writes the log back as it is.
-        note_copies(connection)?;
-    }
     Ok(connection.query_row("SELECT EXISTS (SELECT 1 FROM deleted)", [], |row| row.get(0))?)
 }
 
-/// After pages may have reached the file unseen: the next deletion looks at all of them.
-pub(crate) fn note_copies(connection: &Connection) -> Result<(), StoreError> {
-    key_values::put(connection, COPIES.0, COPIES.1, "possible")
-}
-
-pub(crate) fn advance(connection: &mut Connection, log: &mut Log, step: Step) -> Result<Outcome, StoreError> {
+pub(crate) fn advance(connection: &mut Connection, step: Step) -> Result<Outcome, StoreError> {
     Ok(match step {
         Step::Facts(most) => Outcome::Next(delete_facts(connection, most)?),
-        Step::Pages { from, chats } => match erase::clean_from(connection, from)? {
-            Some(from) => Outcome::Next(Step::Pages { from, chats }),
-            None => {
-                if erase::knows_pages(connection)? {
-                    key_values::remove(connection, COPIES.0, COPIES.1)?;
-                }
-                Outcome::Next(Step::WriteBack { tries: 0, chats })
+        Step::Rewrite { chats } => {
+            // Others wait meanwhile, once in the life of a file.
+            connection.execute_batch("PRAGMA temp_store = FILE; VACUUM; PRAGMA temp_store = MEMORY;")?;
+            key_values::remove(connection, COPIES.0, COPIES.1)?;
+            Outcome::Next(Step::WriteBack { chats })
+        }
+        Step::WriteBack { chats } => {
+            log::write_back(connection)?;
+            Outcome::Next(Step::EmptyLog { tries: 0, chats })
+        }
+        Step::EmptyLog { tries, chats } => match log::empty(connection)? {
+            true => {
+                forget(connection, &chats)?;
+                Outcome::Done
             }
-        },
-        Step::WriteBack { tries, chats } => match log.write_back_some(connection)? {
-            true => Outcome::Next(Step::EmptyLog { chats }),
-            false if tries < MOST_TRIES => Outcome::Next(Step::WriteBack { tries: tries + 1, chats }),
+            false if tries < MOST_TRIES => Outcome::Next(Step::EmptyLog { tries: tries + 1, chats }),
             false => Outcome::Blocked,
         },
-        Step::EmptyLog { chats } => {
-            if !log.empty(connection)? {
-                return Ok(Outcome::Blocked);
-            }
-            let mut forget = connection.prepare_cached("DELETE FROM deleted WHERE key = ?1")?;
-            for chat in chats {
-                forget.execute([chat])?;
-            }
-            Outcome::Done
-        }
     })
+}
+
+/// After no file holds text of these chats.
+fn forget(connection: &Connection, chats: &[i64]) -> rusqlite::Result<()> {
+    let mut forget = connection.prepare_cached("DELETE FROM deleted WHERE key = ?1")?;
+    chats.iter().try_for_each(|chat| forget.execute([chat]).map(drop))
 }
 
 /// Deletes up to `most` facts of hidden chats in one transaction. Returns what comes next.
@@ -127,8 +116,8 @@ fn delete_facts(connection: &mut Connection, most: usize) -> Result<Step, StoreE
     }
     let has_copies = key_values::get(connection, COPIES.0, COPIES.1)?.is_some();
     Ok(match has_copies {
-        true => Step::Pages { from: erase::FIRST_PAGE, chats },
-        false => Step::WriteBack { tries: 0, chats },
+        true => Step::Rewrite { chats },
+        false => Step::WriteBack { chats },
     })
 }
 

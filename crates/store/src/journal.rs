@@ -20,7 +20,6 @@ use crate::encoded::EncodedFact;
 use crate::error::StoreError;
 use crate::files::StoreFiles;
 use crate::lease::named_leases;
-use crate::log::Log;
 use crate::worker::{Reply, Worker};
 use crate::writer::{self, Task};
 use crate::{key_values, listing, search};
@@ -28,7 +27,7 @@ use crate::{key_values, listing, search};
 /// All chats of a user.
 pub struct Journal {
     files: Arc<StoreFiles>,
-    // Dropped in this order: the writer closes last and leaves one tidy file.
+    // Dropped in this order, as `close` does it.
     reader: Worker<Query>,
     writer: Worker<writer::Job>,
 }
@@ -266,6 +265,12 @@ impl Store for Journal {
         Box::pin(self.query(move |connection| key_values::list(connection, &kind, &after, limit)))
     }
 
+    /// The reader first: the writer then is the last connection of this process, and leaves one tidy file.
+    fn close(&self) {
+        self.reader.close();
+        self.writer.close();
+    }
+
     fn last_record<'a>(&'a self, kind: &'a str) -> BoxFuture<'a, Result<Option<(String, String)>, Failure>> {
         let kind = kind.to_owned();
         Box::pin(self.query(move |connection| key_values::last(connection, &kind)))
@@ -277,15 +282,9 @@ fn write_value(work: impl writer::Work + 'static) -> writer::Job {
 }
 
 fn run_queries(files: Arc<StoreFiles>, mut inbox: mpsc::Receiver<Query>) {
-    let log = Log::new(&files.database());
     let mut database = Database::new(files, Role::Reader);
     while let Some(query) = inbox.blocking_recv() {
         query(&mut database);
-    }
-    if !database.is_closed()
-        && let Ok(connection) = database.connection()
-    {
-        let _ = log.allow_removal_if_empty(connection);
     }
 }
 

@@ -10,7 +10,6 @@ mod chat;
 mod database;
 mod deletion;
 mod encoded;
-mod erase;
 mod error;
 mod files;
 mod journal;
@@ -21,6 +20,7 @@ mod log;
 mod migrations;
 mod record;
 mod search;
+mod unused_bytes;
 mod worker;
 mod writer;
 

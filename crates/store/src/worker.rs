@@ -1,9 +1,9 @@
 //! A thread with a bounded queue, started at the first request.
 //!
-//! Must not know what its jobs do. Invariant: after a drop the thread finishes its queue, and the drop waits for that
+//! Must not know what its jobs do. Invariant: after `close` the thread finishes its queue, and `close` waits for that
 //! at most `SHUTDOWN_TIMEOUT`.
 
-use std::sync::{Mutex, OnceLock, mpsc as blocking};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc as blocking};
 use std::thread;
 use std::time::Duration;
 
@@ -13,23 +13,29 @@ use tokio::sync::{mpsc, oneshot};
 /// Requests in the queue; a further caller waits until there is room.
 const QUEUE: usize = 256;
 
-/// The longest delay of the process's end; a commit takes milliseconds.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
+/// The longest delay of the process's end. A commit takes milliseconds, writing the log back on a slow disk some hundred.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Failure>>;
 
 pub(crate) struct Worker<Job> {
-    running: OnceLock<Running<Job>>,
+    state: Mutex<State<Job>>,
+}
+
+enum State<Job> {
+    Unused,
+    Running(Running<Job>),
+    Closed,
 }
 
 struct Running<Job> {
     queue: mpsc::Sender<Job>,
-    ended: Mutex<blocking::Receiver<()>>,
+    ended: blocking::Receiver<()>,
 }
 
 impl<Job: Send + 'static> Worker<Job> {
     pub(crate) fn new() -> Self {
-        Self { running: OnceLock::new() }
+        Self { state: Mutex::new(State::Unused) }
     }
 
     /// Queues a job and waits for its reply. The first request starts the thread with `run`.
@@ -42,6 +48,8 @@ impl<Job: Send + 'static> Worker<Job> {
         let queue = self.queue(name, run)?;
         let (reply, response) = oneshot::channel();
         queue.send(job(reply)).await.map_err(|_| thread_ended())?;
+        // The thread ends when nobody can send to it.
+        drop(queue);
         response.await.unwrap_or_else(|_| Err(thread_ended()))
     }
 
@@ -49,9 +57,12 @@ impl<Job: Send + 'static> Worker<Job> {
         &self,
         name: &str,
         run: impl FnOnce(mpsc::Receiver<Job>) + Send + 'static,
-    ) -> Result<&mpsc::Sender<Job>, Failure> {
-        if let Some(running) = self.running.get() {
-            return Ok(&running.queue);
+    ) -> Result<mpsc::Sender<Job>, Failure> {
+        let mut state = self.state();
+        match &*state {
+            State::Running(Running { queue, .. }) => return Ok(queue.clone()),
+            State::Closed => return Err(thread_ended()),
+            State::Unused => {}
         }
         let (queue, jobs) = mpsc::channel(QUEUE);
         let (end, ended) = blocking::channel();
@@ -64,18 +75,31 @@ impl<Job: Send + 'static> Worker<Job> {
             .map_err(|error| {
                 Failure::internal(format!("The journal's thread cannot be started: {error}."))
             })?;
-        // Of two concurrent starts one is kept; the other's queue is dropped, which ends its thread.
-        Ok(&self.running.get_or_init(|| Running { queue, ended: Mutex::new(ended) }).queue)
+        *state = State::Running(Running { queue: queue.clone(), ended });
+        Ok(queue)
+    }
+}
+
+impl<Job> Worker<Job> {
+    /// Lets the thread finish its queue and end, and waits for that. Every later request fails.
+    pub(crate) fn close(&self) {
+        let State::Running(Running { queue, ended }) = std::mem::replace(&mut *self.state(), State::Closed)
+        else {
+            return;
+        };
+        drop(queue);
+        // The thread sends nothing: this returns when the thread has ended or the time is up.
+        let _ = ended.recv_timeout(SHUTDOWN_TIMEOUT);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<Job>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<Job> Drop for Worker<Job> {
     fn drop(&mut self) {
-        let Some(Running { queue, ended }) = self.running.take() else { return };
-        drop(queue);
-        let ended = ended.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        // The thread sends nothing: this returns when the thread has ended or the time is up.
-        let _ = ended.recv_timeout(SHUTDOWN_TIMEOUT);
+        self.close();
     }
 }
 

@@ -15,15 +15,14 @@ use crate::database::{Database, OTHERS_TURN, Role};
 use crate::error::StoreError;
 use crate::files::StoreFiles;
 use crate::lease::Leases;
-use crate::log::Log;
 use crate::worker::Reply;
-use crate::{deletion, encoded, migrations, search};
+use crate::{deletion, encoded, log, migrations, search};
 
 /// Most jobs of one commit.
 const BATCH: usize = 256;
 
-/// An idle thread writes the write-ahead log back after about this many bytes, a busy one after twice as many.
-const LOG_LIMIT: usize = 4 << 20;
+/// The writer looks at the length of the log after about so many bytes of its own.
+const LOOK_AFTER: usize = 256 << 10;
 
 /// Bytes that a step of indexing or deleting writes, about.
 const MAINTENANCE_SIZE: usize = 128 << 10;
@@ -33,6 +32,9 @@ const INDEX_BATCH: usize = 32;
 
 /// The pause between two tries to remove deleted text while another process reads.
 const DELETION_RETRY: Duration = Duration::from_secs(5);
+
+/// So long the end of the process may wait for a deletion; the next process does the rest.
+const LAST_DELETION: Duration = Duration::from_millis(500);
 
 pub(crate) enum Job {
     /// Opens the file before somebody waits for it.
@@ -95,15 +97,12 @@ impl<T: Send, F: FnMut(&Connection) -> Result<T, StoreError> + Send> Work for Ta
 
 pub(crate) fn run(files: Arc<StoreFiles>, mut inbox: mpsc::Receiver<Job>) {
     let leases = Leases::new(&files);
-    let log = Log::new(&files.database());
     let database = Database::new(files, Role::Writer);
     let mut writer = Writer {
         database,
-        log,
         leases,
-        logged: 0,
-        cleaned: 0,
-        writes_back: false,
+        // The log may be long already.
+        unmeasured: LOOK_AFTER,
         deletion: None,
         deleted: Vec::new(),
         deletion_blocked_at: None,
@@ -139,14 +138,9 @@ fn receive(inbox: &mut mpsc::Receiver<Job>, jobs: &mut Vec<Job>, has_work: bool)
 
 struct Writer {
     database: Database,
-    log: Log,
     leases: Leases,
-    /// Bytes written since the log was last written back, about.
-    logged: usize,
-    /// How many of them were when its pages were last cleaned.
-    cleaned: usize,
-    /// The log is being written back.
-    writes_back: bool,
+    /// Bytes written since the last look at the length of the log, about.
+    unmeasured: usize,
     /// What is to be done next for the chats that were deleted.
     deletion: Option<deletion::Step>,
     /// Deletions that get their reply when the text is gone.
@@ -177,7 +171,7 @@ impl Writer {
                 Job::Write { size, messages, work, .. } => {
                     self.unindexed += messages;
                     // A small change writes a handful of pages.
-                    self.logged += size + (16 << 10);
+                    self.unmeasured += size + (16 << 10);
                     together.push(work);
                 }
                 // Everything written under the lease must be on disk before its release.
@@ -268,7 +262,7 @@ impl Writer {
     }
 
     fn has_work(&self) -> bool {
-        self.deletion.is_some() || self.writes_back || self.merges || self.unindexed >= INDEX_BATCH
+        self.deletion.is_some() || self.merges || self.unindexed >= INDEX_BATCH
     }
 
     /// Indexes a batch of messages after their replies, so that no prompt waits for it, or merges what was indexed.
@@ -277,7 +271,7 @@ impl Writer {
         if self.deletion.is_some() || !indexes && !self.merges {
             return;
         }
-        self.logged += MAINTENANCE_SIZE;
+        self.unmeasured += MAINTENANCE_SIZE;
         let outcome = self.database.connection().and_then(|connection| {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             migrations::still_current(&transaction)?;
@@ -303,21 +297,22 @@ impl Writer {
     /// One short step, so that other jobs never wait long.
     fn deletion_step(&mut self) {
         let Some(step) = self.deletion.take() else { return };
-        self.logged += MAINTENANCE_SIZE;
-        let outcome = self
-            .database
-            .connection()
-            .and_then(|connection| deletion::advance(connection, &mut self.log, step));
+        self.unmeasured += MAINTENANCE_SIZE;
+        let outcome = self.database.connection().and_then(|connection| deletion::advance(connection, step));
         self.deletion_blocked_at = match outcome {
             Ok(deletion::Outcome::Next(step)) => {
                 self.deletion = Some(step);
                 std::thread::sleep(OTHERS_TURN);
                 return;
             }
-            Ok(deletion::Outcome::Done) => None,
+            Ok(deletion::Outcome::Done) => {
+                // Pages in the memory of this connection may hold copies of deleted rows, and would bring them into the log again.
+                self.database.close();
+                None
+            }
             Ok(deletion::Outcome::Blocked) => Some(Instant::now()),
             Err(error) => {
-                self.distrust_log();
+                self.database.close();
                 let failure = self.database.failure(error);
                 tracing::warn!(%failure, "a deleted chat is not erased from the disk yet");
                 Some(Instant::now())
@@ -343,44 +338,36 @@ impl Writer {
             self.deletion_blocked_at = None;
             self.deletion.get_or_insert(deletion::Step::FIRST);
         }
-        self.writes_back |= self.logged > 2 * LOG_LIMIT || idle && self.logged > LOG_LIMIT;
-        if !self.writes_back && self.logged < self.cleaned + LOG_LIMIT {
+        if self.unmeasured < LOOK_AFTER || self.database.is_closed() {
             return;
         }
-        let outcome = self.database.connection().and_then(|connection| match self.writes_back {
-            true => self.log.write_back_some(connection),
-            false => self.log.clean_some(connection),
+        self.unmeasured = 0;
+        let limit = if idle { log::LIMIT_IDLE } else { log::LIMIT };
+        let outcome = self.database.connection().and_then(|connection| match log::length(connection)? {
+            frames if frames < limit => Ok(()),
+            _ => log::write_back(connection),
         });
-        match outcome {
-            Ok(false) => return std::thread::sleep(OTHERS_TURN),
-            Ok(true) => {}
-            Err(error) => {
-                self.distrust_log();
-                let failure = self.database.failure(error);
-                tracing::warn!(%failure, "the write-ahead log cannot be written back");
-            }
-        }
-        if self.writes_back {
-            self.logged = 0;
-        }
-        self.writes_back = false;
-        self.cleaned = self.logged;
-    }
-
-    /// After a fault of the disk SQLite may have gone on without a log: a new connection begins with one again.
-    fn distrust_log(&mut self) {
-        self.database.close();
-        if let Ok(connection) = self.database.connection() {
-            let _ = deletion::note_copies(connection);
+        if let Err(error) = outcome {
+            // After a fault of the disk SQLite may have gone on without a log: a new connection begins with one again.
+            self.database.close();
+            let failure = self.database.failure(error);
+            tracing::warn!(%failure, "the write-ahead log cannot be written back");
         }
     }
 
-    /// Leaves one tidy file, unless others have it open or something is amiss with it.
+    /// Leaves everything in the database file. If nobody else has it open, SQLite removes the log when the connection closes.
     fn close(mut self) {
+        if self.deletion_blocked_at.is_some() {
+            self.deletion.get_or_insert(deletion::Step::FIRST);
+        }
+        let start = Instant::now();
+        while self.deletion.is_some() && start.elapsed() < LAST_DELETION {
+            self.deletion_step();
+        }
         if !self.database.is_closed()
             && let Ok(connection) = self.database.connection()
         {
-            let _ = self.log.allow_removal(connection);
+            let _ = log::write_back(connection);
         }
     }
 }

@@ -48,6 +48,12 @@ async fn obey(journal: &Journal, words: &[&str]) -> String {
             }
             unreachable!()
         }
+        ["write", name, size] => {
+            journal.lease(&id(name)).await.unwrap();
+            let text = "x".repeat(size.parse().unwrap());
+            journal.append(&id(name), vec![user_message(9, &text)]).await.unwrap();
+            "written".to_owned()
+        }
         ["release", name] => {
             journal.release(&id(name)).await.unwrap();
             "released".to_owned()
@@ -116,6 +122,12 @@ impl Process {
     fn ask(&mut self, line: &str) -> String {
         self.send(line);
         self.answer()
+    }
+
+    /// Ends it as a command ends: nothing more is asked.
+    fn end(mut self) {
+        drop(self.child.stdin.take());
+        assert!(self.child.wait().unwrap().success());
     }
 
     /// SIGKILL; what it still said before it died.
@@ -237,6 +249,58 @@ fn two_processes_lose_nothing_and_give_no_number_twice() {
     let kept = promises.kept.len();
     check_promises(directory, promises);
     println!("figure: {kills} kills of a process while it wrote, {kept} acknowledged prompts, 0 lost");
+}
+
+/// What a program sees that copies the database file alone.
+fn chats_in_a_copy(directory: &Path) -> usize {
+    let copy = memory_folder();
+    std::fs::copy(directory.join("chats.sqlite"), copy.path().join("chats.sqlite")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(journal(copy.path()).list(domain::store::ListFilter::default())).unwrap().len()
+}
+
+/// Commands that write little and end or are killed: the log does not grow from one to the next, and who ends leaves all chats in
+/// the file.
+#[test]
+fn short_processes_leave_a_short_log_and_all_chats_in_the_file() {
+    let directory = memory_folder();
+    let directory = directory.path();
+    let log = || std::fs::metadata(directory.join("chats.sqlite-wal")).map_or(0, |file| file.len());
+    let (mut dice, mut longest, mut kills) = (Dice(0x10c5), 0, 0);
+    for round in 0..50 {
+        let mut process = Process::start(directory);
+        assert!(process.ask(&format!("prompt chat-{round} t{round}")).starts_with("done"));
+        assert_eq!(process.ask(&format!("write chat-{round} 400000")), "written");
+        longest = longest.max(log());
+        // At first nobody lives to its end.
+        if round < 25 || dice.below(3) == 0 {
+            process.kill();
+            kills += 1;
+        } else {
+            process.end();
+            assert_eq!(chats_in_a_copy(directory), round + 1);
+            assert_eq!(log(), 0, "nobody has the file open");
+        }
+    }
+    assert!((1 << 20..6 << 20).contains(&longest), "the log was {longest} bytes long");
+    println!(
+        "figure: 50 short processes, {kills} of them killed: the log was never longer than {longest} bytes"
+    );
+}
+
+/// Another process has the file open all the time, so the log stays; its content is in the file all the same.
+#[test]
+fn a_process_that_ends_beside_others_leaves_its_chats_in_the_file() {
+    let directory = memory_folder();
+    let mut idle = Process::start(directory.path());
+    assert!(idle.ask("prompt idle first").starts_with("done"));
+    for round in 1..6 {
+        let mut process = Process::start(directory.path());
+        assert!(process.ask(&format!("prompt chat-{round} t{round}")).starts_with("done"));
+        process.end();
+        assert_eq!(chats_in_a_copy(directory.path()), round + 1);
+    }
+    drop(idle);
 }
 
 fn check_promises(directory: &Path, promises: Promises) {
