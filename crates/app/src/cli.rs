@@ -132,8 +132,11 @@ pub(crate) enum Task {
         after_help = "Example:\n  dragoman chats list        those of this folder\n  dragoman chats show ID     one of them, as Markdown"
     )]
     Chats(commands::chats::ChatsTask),
-    /// The store of the chats: move them between the file of this machine and a PostgreSQL database.
-    #[command(subcommand, after_help = "Example:\n  dragoman store migrate --to postgres")]
+    /// The store of the chats: find and repair damage, move them between the file of this machine and a PostgreSQL database.
+    #[command(
+        subcommand,
+        after_help = "Example:\n  dragoman store check\n  dragoman store migrate --to postgres"
+    )]
     Store(commands::store::StoreTask),
     /// Put a task into the queue of the workers.
     #[command(after_help = commands::task_arguments::SUBMIT_HELP)]

@@ -4,7 +4,10 @@
 //! together with the facts; numbers have no gaps and times never go back; a chat begins with `SessionOpened`.
 
 use domain::{Fact, Failure, Recorded, SessionId};
-use store::shared::{EncodedFact, IndexUpdate, MessageCount, PAGE, decode, no_chat, searchable, words};
+use store::shared::{
+    EncodedFact, FactOrder, IndexUpdate, MessageCount, PAGE, checksum_of_fact, damaged_chat, decode, no_chat,
+    searchable, words,
+};
 use tokio_postgres::types::Type;
 use tokio_postgres::{GenericClient, Statement};
 
@@ -65,7 +68,7 @@ pub(crate) fn cut(word: &mut String) {
 }
 
 /// The parameters of both statements below, in their order.
-const TYPES: [Type; 14] = [
+const TYPES: [Type; 15] = [
     Type::TEXT,       // 1: the chat
     Type::INT8,       // 2: the token of its lease
     Type::TEXT,       // 3: the owner of the lease
@@ -80,6 +83,7 @@ const TYPES: [Type; 14] = [
     Type::TEXT,       // 12: folders as JSON
     Type::TEXT,       // 13: the parent chat
     Type::FLOAT8,     // 14: seconds until the lease ends, where it is renewed
+    Type::INT8_ARRAY, // 15: checksums
 ];
 
 /// An append as one statement. `$held` locks the lease and checks its token, `$chat` makes or changes the index row.
@@ -93,9 +97,9 @@ macro_rules! append {
              ), chat AS (",
             $chat,
             "), new_facts AS (
-                INSERT INTO dragoman.facts (session, number, at, kind, body)
-                SELECT chat.key, $4 + one.place, coalesce(one.at, chat.updated), one.kind, one.body
-                FROM chat, unnest($5, $6, $8) WITH ORDINALITY AS one (kind, body, at, place)
+                INSERT INTO dragoman.facts (session, number, at, kind, body, sum)
+                SELECT chat.key, $4 + one.place, coalesce(one.at, chat.updated), one.kind, one.body, one.sum
+                FROM chat, unnest($5, $6, $8, $15) WITH ORDINALITY AS one (kind, body, at, sum, place)
              ), new_words AS (
                 INSERT INTO dragoman.search (session, number, words)
                 SELECT chat.key, $4 + one.place, array_to_tsvector(string_to_array(one.words, ' '))
@@ -208,6 +212,10 @@ async fn append_once(
 ) -> Result<Option<(u64, i64)>, Trouble> {
     let kinds: Vec<&str> = page.facts.iter().map(EncodedFact::kind).collect();
     let bodies: Vec<&str> = page.facts.iter().map(EncodedFact::body).collect();
+    let sums: Vec<i64> = (before + 1..)
+        .zip(&page.facts)
+        .map(|(number, fact)| checksum(session, number, fact.kind(), fact.body()))
+        .collect();
     let update = IndexUpdate::of(&page.facts);
     let (title, model) = (update.title.map(|text| plain(text)), update.model.map(|text| plain(text)));
     let (folders, parent) = update.opened.unwrap_or(("[]", None));
@@ -230,10 +238,17 @@ async fn append_once(
                 &folders,
                 &parent,
                 &ends_in,
+                &sums,
             ],
         )
         .await?;
     row.map(|row| Ok((unsigned(&row, 0)?, column(&row, 1)?))).transpose()
+}
+
+/// The checksum of a fact. The database gives a fact its time, so the time is not part of it.
+fn checksum(session: &SessionId, number: u64, kind: &str, body: &str) -> i64 {
+    let place = [session.as_str().as_bytes(), &number.to_le_bytes()].concat();
+    checksum_of_fact(&place, 0, kind, body)
 }
 
 /// PostgreSQL stores no NUL in a text; the facts have it as a JSON escape.
@@ -308,20 +323,44 @@ pub(crate) async fn read(
     limit: usize,
 ) -> Result<Vec<Recorded>, Trouble> {
     const READ: &str = "
-        SELECT number, at, kind, body FROM (
-            SELECT *, sum(octet_length(body)) OVER (ORDER BY number) - octet_length(body) AS size_before FROM (
-                SELECT number, at, kind, body FROM dragoman.facts
-                WHERE session = (SELECT key FROM dragoman.sessions WHERE id = $1) AND number > $2
-                ORDER BY number LIMIT $3
-            ) AS page
-        ) AS sized WHERE size_before < $4 ORDER BY number";
+        SELECT number, at, kind, body, sum, newest FROM (
+            SELECT page.*, chat.newest,
+                sum(octet_length(page.body)) OVER (ORDER BY page.number) - octet_length(page.body) AS size_before
+            FROM (SELECT key, newest FROM dragoman.sessions WHERE id = $1) AS chat LEFT JOIN LATERAL (
+                SELECT number, at, kind, body, sum FROM dragoman.facts
+                WHERE session = chat.key AND number > $2 ORDER BY number LIMIT $3
+            ) AS page ON true
+        ) AS sized WHERE number IS NULL OR size_before < $4 ORDER BY number";
     let statement = connection.statement(READ, &[Type::TEXT, Type::INT8, Type::INT8, Type::INT8]).await?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let most = i64::try_from(limit).unwrap_or(i64::MAX);
     let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
-        [&stored_id(session), &signed(after), &limit, &(PAGE as i64)];
+        [&stored_id(session), &signed(after), &most, &(PAGE as i64)];
     let rows = connection.client.query(&statement, &parameters).await?;
-    let decode = |row| Ok(decode(unsigned(row, 0)?, unsigned(row, 1)?, column(row, 2)?, column(row, 3)?)?);
-    rows.iter().map(decode).collect()
+    let Some(first) = rows.first() else { return Ok(Vec::new()) };
+    let mut order = FactOrder::new(after, unsigned(first, 5)?);
+    let mut facts = Vec::with_capacity(rows.len());
+    let mut size = 0;
+    // One row without a number: the chat has no further fact.
+    for row in rows.iter().filter(|row| matches!(column::<Option<i64>>(row, 0), Ok(Some(_)))) {
+        let (number, body): (u64, &str) = (unsigned(row, 0)?, column(row, 3)?);
+        order.check_next(session.as_str(), number)?;
+        facts.push(read_fact(session, number, row)?);
+        size += body.len();
+    }
+    if facts.len() < limit && size < PAGE {
+        order.check_end(session.as_str())?;
+    }
+    Ok(facts)
+}
+
+fn read_fact(session: &SessionId, number: u64, row: &tokio_postgres::Row) -> Result<Recorded, Trouble> {
+    let (kind, body): (&str, &str) = (column(row, 2)?, column(row, 3)?);
+    let sum: Option<i64> = column(row, 4)?;
+    // Facts that an earlier build stored have none.
+    if sum.is_some_and(|sum| sum != checksum(session, number, kind, body)) {
+        return Err(damaged_chat(session.as_str(), &format!("its fact {number} was changed")).into());
+    }
+    Ok(decode(number, unsigned(row, 1)?, kind, body)?)
 }
 
 /// Returns whether the chat existed.

@@ -94,6 +94,9 @@ const STEPS: &[&str] = &["
     ) WITH (fillfactor = 70);
     CREATE INDEX tasks_to_do ON dragoman.tasks (submitted, id) WHERE state IN ('waiting', 'running');
     CREATE INDEX tasks_by_time ON dragoman.tasks (submitted DESC, id DESC);
+", "
+    -- The checksum of a fact, of its chat, its number, its kind and its body. Facts from before have none.
+    ALTER TABLE dragoman.facts ADD COLUMN sum bigint;
 "];
 
 const CURRENT: i32 = STEPS.len() as i32;

@@ -3,13 +3,14 @@
 //! Must not know threads, files or leases. Invariants: the index changes only together with the facts it is made of;
 //! numbers have no gaps and times never go back; a chat begins with `SessionOpened`.
 
-use domain::store::{Preview, SessionSummary};
+use domain::store::Preview;
 use domain::{Failure, Recorded, SessionId};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, Row};
 
-use crate::encoded::{self, EncodedFact, IndexUpdate, MessageCount, PAGE, decode};
+use crate::encoded::{self, EncodedFact, FactOrder, IndexUpdate, MessageCount, PAGE, damaged_chat, decode};
 use crate::error::StoreError;
-use crate::{listing, search};
+use crate::index_row::IndexRow;
+use crate::{checksum, search};
 
 /// Milliseconds; lists find a chat by this part of its time. See `migrations`.
 pub(crate) const QUARTER: u64 = 250;
@@ -29,77 +30,43 @@ pub(crate) fn append(
     facts: &[EncodedFact],
     now: u64,
 ) -> Result<Stamp, StoreError> {
-    let (key, newest, updated) = match index_row(connection, session)? {
-        Some(row) => row,
-        None => (open(connection, session, facts.first(), now)?, 0, 0),
+    let mut row = match IndexRow::find(connection, session.as_str())? {
+        Some(row) => {
+            row.check()?;
+            row
+        }
+        None if facts.first().is_some_and(EncodedFact::opens) => {
+            IndexRow::insert(connection, session.as_str(), now)?
+        }
+        None => return Err(encoded::no_chat(session).into()),
     };
-    let stamp = Stamp { first: newest + 1, at: now.max(updated) };
-    let mut insert =
-        connection.prepare_cached("INSERT INTO facts (place, at, kind, body) VALUES (?1, ?2, ?3, ?4)")?;
+    let updated = row.updated;
+    let stamp = Stamp { first: row.newest + 1, at: now.max(updated) };
+    let mut insert = connection
+        .prepare_cached("INSERT INTO facts (place, at, kind, body, sum) VALUES (?1, ?2, ?3, ?4, ?5)")?;
     for (number, fact) in (stamp.first..).zip(facts) {
-        let key = fact_key(key, number)?;
-        insert.execute((key, stamp.at, fact.kind(), fact.body()))?;
+        let place = fact_key(row.key, number)?;
+        let sum = checksum::of_fact(&place.to_le_bytes(), stamp.at, fact.kind(), fact.body());
+        insert.execute((place, stamp.at, fact.kind(), fact.body(), sum))?;
         if fact.is_searchable() {
-            search::enqueue(connection, key)?;
+            search::enqueue(connection, place)?;
         }
     }
-    update_index(connection, key, facts, newest + facts.len() as u64, stamp.at)?;
+    let update = IndexUpdate::of(facts);
+    row.newest += facts.len() as u64;
+    row.updated = stamp.at;
+    row.messages += update.messages;
+    row.update(connection, &update)?;
+    if update.replaced {
+        row.messages = count_messages(connection, row.key)?;
+    }
+    row.save(connection)?;
     if stamp.at / QUARTER != updated / QUARTER {
         connection
             .prepare_cached("UPDATE sessions SET quarter = ?2 WHERE key = ?1")?
-            .execute((key, stamp.at / QUARTER))?;
+            .execute((row.key, stamp.at / QUARTER))?;
     }
     Ok(stamp)
-}
-
-/// Key, newest number and time of a chat.
-fn index_row(connection: &Connection, session: &SessionId) -> rusqlite::Result<Option<(i64, u64, u64)>> {
-    let mut statement =
-        connection.prepare_cached("SELECT key, newest, updated FROM sessions WHERE id = ?1")?;
-    statement.query_row([session.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()
-}
-
-fn open(
-    connection: &Connection,
-    session: &SessionId,
-    first: Option<&EncodedFact>,
-    now: u64,
-) -> Result<i64, StoreError> {
-    if !first.is_some_and(EncodedFact::opens) {
-        return Err(encoded::no_chat(session).into());
-    }
-    connection
-        .prepare_cached(
-            "INSERT INTO sessions (key, id, workspace, created, updated, messages, newest) VALUES (
-                 1 + max(coalesce((SELECT max(key) FROM sessions), 0), (SELECT key FROM last_deleted)),
-                 ?1, '[]', ?2, ?2, 0, 0)",
-        )?
-        .execute((session.as_str(), now))?;
-    Ok(connection.last_insert_rowid())
-}
-
-fn update_index(
-    connection: &Connection,
-    key: i64,
-    facts: &[EncodedFact],
-    newest: u64,
-    at: u64,
-) -> Result<(), StoreError> {
-    let IndexUpdate { title, model, opened, messages, replaced } = IndexUpdate::of(facts);
-    if let Some((workspace, parent)) = opened {
-        let mut statement =
-            connection.prepare_cached("UPDATE sessions SET workspace = ?2, parent = ?3 WHERE key = ?1")?;
-        statement.execute((key, workspace, parent))?;
-    }
-    let recounted = if replaced { Some(count_messages(connection, key)?) } else { None };
-    connection
-        .prepare_cached(
-            "UPDATE sessions SET newest = ?2, updated = ?3, messages = coalesce(?4, messages + ?5),
-                 title = coalesce(?6, title), model = coalesce(?7, model)
-             WHERE key = ?1",
-        )?
-        .execute((key, newest, at, recounted, messages, title, model))?;
-    Ok(())
 }
 
 /// Counts the messages that remain after a rollback; only the facts say which do.
@@ -121,7 +88,7 @@ fn count_messages(connection: &Connection, key: i64) -> Result<u64, StoreError> 
 /// Makes the chat disappear at a cost that does not depend on its length; `delete_some` does the rest. Returns whether it
 /// existed. Must run inside a write transaction.
 pub(crate) fn hide(connection: &Connection, session: &SessionId) -> Result<bool, StoreError> {
-    let Some((key, ..)) = index_row(connection, session)? else { return Ok(false) };
+    let Some(IndexRow { key, .. }) = IndexRow::find(connection, session.as_str())? else { return Ok(false) };
     connection.execute("INSERT INTO deleted (key) VALUES (?1)", [key])?;
     connection.execute("UPDATE last_deleted SET key = max(key, ?1)", [key])?;
     connection.execute("DELETE FROM sessions WHERE key = ?1", [key])?;
@@ -142,7 +109,9 @@ pub(crate) fn delete_some(connection: &Connection, key: i64, limit: usize) -> Re
 }
 
 pub(crate) fn newest(connection: &Connection, session: &SessionId) -> Result<Option<u64>, StoreError> {
-    Ok(index_row(connection, session)?.map(|(_, newest, _)| newest))
+    let Some(row) = IndexRow::find(connection, session.as_str())? else { return Ok(None) };
+    row.check()?;
+    Ok(Some(row.newest))
 }
 
 pub(crate) fn read(
@@ -151,26 +120,66 @@ pub(crate) fn read(
     after: u64,
     limit: usize,
 ) -> Result<Vec<Recorded>, StoreError> {
-    let Some((key, newest, _)) = index_row(connection, session)? else { return Ok(Vec::new()) };
-    if after >= newest {
+    // The row and the facts are those of one state of the file.
+    let snapshot = connection.unchecked_transaction()?;
+    let Some(row) = IndexRow::find(&snapshot, session.as_str())? else { return Ok(Vec::new()) };
+    row.check()?;
+    read_page(&snapshot, &row, after, limit).map_err(|error| error.of_chat(&row.name()))
+}
+
+fn read_page(
+    connection: &Connection,
+    row: &IndexRow,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<Recorded>, StoreError> {
+    if after >= row.newest {
         return Ok(Vec::new());
     }
     let mut statement = connection.prepare_cached(
-        "SELECT number, at, kind, body FROM facts WHERE place > ?1 AND place <= ?2 ORDER BY place LIMIT ?3",
+        "SELECT place, at, kind, body, sum FROM facts WHERE place > ?1 AND place <= ?2 ORDER BY place LIMIT ?3",
     )?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut rows = statement.query((fact_key(key, after)?, fact_key(key, MOST_FACTS)?, limit))?;
+    let most = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut rows = statement.query((fact_key(row.key, after)?, fact_key(row.key, MOST_FACTS)?, most))?;
     let mut page = Vec::new();
+    let mut order = FactOrder::new(after, row.newest);
     let mut size = 0;
-    while size < PAGE
-        && let Some(row) = rows.next()?
-    {
-        let kind = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
-        let body = row.get_ref(3)?.as_str().map_err(rusqlite::Error::from)?;
-        page.push(decode(row.get(0)?, row.get(1)?, kind, body)?);
-        size += body.len();
+    while size < PAGE {
+        let Some(found) = rows.next()? else {
+            if page.len() < limit {
+                order.check_end(&row.name())?;
+            }
+            break;
+        };
+        let place: i64 = found.get(0)?;
+        order.check_next(&row.name(), place.cast_unsigned() & MOST_FACTS)?;
+        let (fact, length) = read_fact(row, place, found)?;
+        page.push(fact);
+        size += length;
     }
     Ok(page)
+}
+
+/// The fact and the length of its body, where its checksum matches.
+fn read_fact(row: &IndexRow, place: i64, found: &Row<'_>) -> Result<(Recorded, usize), StoreError> {
+    let number = place.cast_unsigned() & MOST_FACTS;
+    let changed = || damaged_chat(&row.name(), &format!("its fact {number} was changed"));
+    let (Ok(at), Ok(kind), Ok(body), Ok(sum)) = (
+        found.get::<_, u64>(1),
+        found.get_ref(2)?.as_str(),
+        found.get_ref(3)?.as_str(),
+        found.get::<_, Option<i64>>(4),
+    ) else {
+        return Err(changed().into());
+    };
+    let is_whole = match sum {
+        Some(sum) => sum == checksum::of_fact(&place.to_le_bytes(), at, kind, body),
+        None => number <= row.unsummed,
+    };
+    if !is_whole {
+        return Err(changed().into());
+    }
+    Ok((decode(number, at, kind, body)?, body.len()))
 }
 
 pub(crate) fn preview(
@@ -178,24 +187,23 @@ pub(crate) fn preview(
     session: &SessionId,
     limit: usize,
 ) -> Result<Option<Preview>, StoreError> {
-    let Some(SessionSummary { title, newest, .. }) = listing::one(connection, session.as_str())? else {
-        return Ok(None);
-    };
+    let Some(row) = IndexRow::find(connection, session.as_str())? else { return Ok(None) };
+    row.check()?;
     let mut facts: Vec<Recorded> = Vec::new();
     loop {
-        let after = facts.last().map_or(newest.saturating_sub(limit as u64), |last| last.number);
+        let after = facts.last().map_or(row.newest.saturating_sub(limit as u64), |last| last.number);
         let page = read(connection, session, after, limit)?;
         if page.is_empty() {
-            return Ok(Some(Preview { title, facts }));
+            return Ok(Some(Preview { title: row.title, facts }));
         }
         facts.extend(page);
     }
 }
 
-const MOST_FACTS: u64 = u32::MAX as u64;
+pub(crate) const MOST_FACTS: u64 = u32::MAX as u64;
 
 /// A fact's primary key: the chat's key and the fact's number in one integer.
-fn fact_key(key: i64, number: u64) -> Result<i64, StoreError> {
+pub(crate) fn fact_key(key: i64, number: u64) -> Result<i64, StoreError> {
     match i64::try_from(number) {
         Ok(low) if number <= MOST_FACTS => Ok(key << 32 | low),
         _ => Err(Failure::user("This chat is full.").hint("Fork it or start a new one.").into()),

@@ -71,6 +71,11 @@ impl Database {
     }
 }
 
+/// Opens the database of a new store; makes its folder and its tables.
+pub(crate) fn create(files: &StoreFiles) -> Result<Connection, StoreError> {
+    Ok(open(files, Role::Writer)?.connection)
+}
+
 fn identity_of(path: &Path) -> Option<(u64, u64)> {
     platform::identity(path).ok()
 }
@@ -84,7 +89,14 @@ fn open(files: &StoreFiles, role: Role) -> Result<OpenFile, StoreError> {
     let mut connection = connect(&path)?;
     let identity = identity_of(&path);
     drop(guard);
-    let current = migrations::check(&mut connection, &path)?;
+    let current = match migrations::check(&mut connection, &path) {
+        Err(error) if error.is_damage() && role == Role::Reader => {
+            // SQLite then reads a file that was cut as far as it goes. This connection never writes.
+            connection.execute_batch("PRAGMA query_only = ON; PRAGMA writable_schema = ON;")?;
+            migrations::check(&mut connection, &path)?
+        }
+        checked => checked?,
+    };
     use_write_ahead_log(&connection)?;
     if !current {
         migrations::migrate(&mut connection, &path)?;

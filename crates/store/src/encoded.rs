@@ -201,6 +201,42 @@ impl MessageCount {
     }
 }
 
+/// Checks that the facts of a chat come one after the other. A damaged file can give them in another order, twice or
+/// without end, and a caller that asks for what follows the last one would then never end.
+pub struct FactOrder {
+    last: u64,
+    newest: u64,
+}
+
+impl FactOrder {
+    /// For the facts after this number, of a chat whose index names this newest one.
+    pub fn new(after: u64, newest: u64) -> Self {
+        Self { last: after, newest }
+    }
+
+    pub fn check_next(&mut self, chat: &str, number: u64) -> Result<(), Failure> {
+        self.last += 1;
+        if number == self.last {
+            return Ok(());
+        }
+        Err(damaged_chat(chat, &format!("its fact {} is not there", self.last)))
+    }
+
+    /// No further fact was found.
+    pub fn check_end(&self, chat: &str) -> Result<(), Failure> {
+        if self.last >= self.newest {
+            return Ok(());
+        }
+        Err(damaged_chat(chat, &format!("its facts after {} are not there", self.last)))
+    }
+}
+
+/// `what` completes the sentence "The chat is damaged: …".
+pub fn damaged_chat(chat: &str, what: &str) -> Failure {
+    Failure::config(format!("The chat {chat} is damaged: {what}."))
+        .hint("Other chats are not affected. `dragoman store check` looks at all of them, and `dragoman store repair` saves what can be read.")
+}
+
 /// A fact as it was stored.
 pub fn decode(number: u64, at: u64, kind: &str, body: &str) -> Result<Recorded, Failure> {
     let fact = decode_fact(kind, body).map_err(|error| unreadable(number, &error))?;

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use domain::Failure;
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
+
+use crate::encoded::damaged_chat;
 
 #[derive(Debug)]
 pub(crate) enum StoreError {
@@ -40,10 +42,27 @@ impl StoreError {
         }
     }
 
+    /// SQLite cannot make sense of the bytes in the file, or the file ends too early.
+    pub(crate) fn is_damage(&self) -> bool {
+        let Self::Sqlite(error) = self else { return false };
+        let is_cut =
+            error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_IOERR_SHORT_READ);
+        is_cut || matches!(self.code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+    }
+
+    /// Names the chat whose facts SQLite could not read.
+    pub(crate) fn of_chat(self, chat: &str) -> Self {
+        match self.is_damage() {
+            true => damaged_chat(chat, "a part of the file that holds it cannot be read").into(),
+            false => self,
+        }
+    }
+
     pub(crate) fn into_failure(self, database: &Path) -> Failure {
-        let code = self.code();
+        let (code, is_damage) = (self.code(), self.is_damage());
         let error = match self {
             Self::Failure(failure) => return failure,
+            Self::Sqlite(error) if is_damage => return damaged(database, &error),
             Self::Sqlite(error) => error,
         };
         let path = database.display();
@@ -64,7 +83,6 @@ impl StoreError {
                 Failure::config(format!("The chat database {path} cannot be opened for writing: {error}."))
                     .hint("Make the file and its folder writable for you, or set XDG_DATA_HOME to a folder that is.")
             }
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(database, &error),
             Some(ErrorCode::TooBig) => Failure::user("This message is too large for a chat.")
                 .hint("Leave out large images or files and try again."),
             _ => Failure::internal(format!("The chat database {path} failed: {error}.")),
@@ -75,7 +93,7 @@ impl StoreError {
 fn damaged(database: &Path, error: &rusqlite::Error) -> Failure {
     let path = database.display();
     Failure::config(format!("The chat database {path} is damaged ({error}). Nothing was deleted or changed.")).hint(
-        "Restore it from a backup, or move it away together with the files beside it that begin with its name: \
-         Dragoman then starts a new one, and SQLite's recovery tools may still read the old one.",
+        "`dragoman store repair` saves what can be read into a new file and keeps the damaged one. Or restore the file from a \
+         backup, or move it away together with the files beside it that begin with its name: Dragoman then starts a new one.",
     )
 }

@@ -129,6 +129,17 @@ pub(crate) fn named_leases(files: &StoreFiles) -> Vec<HeldChat> {
     texts.filter_map(named).collect()
 }
 
+/// The names of the processes that hold chats now.
+pub(crate) fn living_holders(files: &StoreFiles) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(files.leases()) else { return Vec::new() };
+    let locked = entries.flatten().filter_map(|entry| {
+        let file = File::open(entry.path()).ok()?;
+        let is_held = matches!(platform::try_lock(&file), Err(TryLockError::WouldBlock));
+        is_held.then(|| LeaseText::read(file).holder)
+    });
+    locked.collect()
+}
+
 /// FNV-1a of 128 bits. Clients make ids that need not be valid file names, and all builds must agree on the result.
 /// Two chats with the same value could only not be written at the same time.
 fn fingerprint(text: &str) -> u128 {

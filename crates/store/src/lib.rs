@@ -7,11 +7,14 @@
 //! and only appended; one process writes a chat at a time; a deleted chat leaves no text behind.
 
 mod chat;
+mod check;
+mod checksum;
 mod database;
 mod deletion;
 mod encoded;
 mod error;
 mod files;
+mod index_row;
 mod journal;
 mod key_values;
 mod lease;
@@ -19,16 +22,23 @@ mod listing;
 mod log;
 mod migrations;
 mod record;
+mod repair;
+mod salvage;
 mod search;
 mod unused_bytes;
 mod worker;
 mod writer;
 
+pub use check::check_file;
 pub use journal::Journal;
 pub use record::{export_line, import_line};
+pub use repair::{DamagedChat, Repaired, has_unfinished_repair, repair};
 
 /// What another store of the same facts needs: their stored form, and the rules of the index and of the search.
 pub mod shared {
-    pub use crate::encoded::{EncodedFact, IndexUpdate, MessageCount, PAGE, decode, no_chat, not_held};
+    pub use crate::checksum::of_fact as checksum_of_fact;
+    pub use crate::encoded::{
+        EncodedFact, FactOrder, IndexUpdate, MessageCount, PAGE, damaged_chat, decode, no_chat, not_held,
+    };
     pub use crate::search::{excerpt, searchable, words};
 }

@@ -6,15 +6,13 @@
 use std::collections::HashSet;
 use std::iter::Peekable;
 
-use domain::SessionId;
 use domain::store::{ListFilter, ListPosition, SessionSummary};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::chat::QUARTER;
 use crate::error::StoreError;
+use crate::index_row::{COLUMNS, IndexRow};
 use crate::record::to_json;
-
-const COLUMNS: &str = "id, title, model, workspace, parent, created, updated, messages, newest, key";
 
 /// The same words as in the index `sessions_of_several_folders`, or SQLite does not use it.
 const SEVERAL_FOLDERS: &str = "workspace LIKE '%\",\"%'";
@@ -72,9 +70,7 @@ fn newest_of<I: Iterator<Item = rusqlite::Result<(i64, SessionSummary)>>>(
 }
 
 pub(crate) fn one(connection: &Connection, id: &str) -> Result<Option<SessionSummary>, StoreError> {
-    let mut statement =
-        connection.prepare_cached(&format!("SELECT {COLUMNS} FROM sessions WHERE id = ?1"))?;
-    Ok(statement.query_row([id], summary).optional()?)
+    Ok(IndexRow::find(connection, id)?.map(IndexRow::into_summary))
 }
 
 /// Time and key of the last chat of the page before.
@@ -89,22 +85,8 @@ fn position(connection: &Connection, after: Option<&ListPosition>) -> Result<(i6
 }
 
 fn keyed_summary(row: &Row<'_>) -> rusqlite::Result<(i64, SessionSummary)> {
-    Ok((row.get(9)?, summary(row)?))
-}
-
-fn summary(row: &Row<'_>) -> rusqlite::Result<SessionSummary> {
-    let workspace = row.get_ref(3)?.as_str()?;
-    Ok(SessionSummary {
-        id: SessionId::new(row.get::<_, String>(0)?),
-        title: row.get(1)?,
-        model: row.get(2)?,
-        workspace: serde_json::from_str(workspace).unwrap_or_default(),
-        parent: row.get::<_, Option<String>>(4)?.map(SessionId::new),
-        created_at: row.get(5)?,
-        updated_at: row.get(6)?,
-        message_count: row.get(7)?,
-        newest: row.get(8)?,
-    })
+    let row = IndexRow::read(row);
+    Ok((row.key, row.into_summary()))
 }
 
 /// `text` is in lower case already.

@@ -9,6 +9,7 @@ use domain::Failure;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::error::StoreError;
+use crate::index_row;
 
 /// "Drgm" in the file's header: `file chats.sqlite` shows it.
 pub(crate) const APPLICATION: i64 = 0x4472_676d;
@@ -86,7 +87,17 @@ const STEPS: &[&str] = &[
     -- Pages of a file from before may hold copies of rows: the first deletion looks at all of them.
     INSERT INTO records SELECT 'store', 'copies', 'possible' 
         WHERE EXISTS (SELECT 1 FROM facts) OR EXISTS (SELECT 1 FROM deleted);
+",
+"
+    -- Checksums of facts and of index rows: see `checksum`, `chat` and `index_row`.
+    ALTER TABLE facts ADD COLUMN sum INTEGER;
+    ALTER TABLE sessions ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE sessions ADD COLUMN unsummed INTEGER NOT NULL DEFAULT 0; -- the facts up to this number have no checksum
+    UPDATE sessions SET unsummed = newest;
 "];
+
+/// The first format with checksums; the rows of a file from before get theirs when it becomes current.
+const FIRST_SUMMED: usize = 4;
 
 /// The format that this build writes.
 pub(crate) const CURRENT: i64 = STEPS.len() as i64;
@@ -136,6 +147,9 @@ pub(crate) fn migrate(connection: &mut Connection, database: &Path) -> Result<()
     let version = usize::try_from(number(&transaction, "user_version")?).unwrap_or(0);
     for step in STEPS.iter().skip(version) {
         transaction.execute_batch(step)?;
+    }
+    if version < FIRST_SUMMED {
+        index_row::sum_all(&transaction)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.pragma_update(None, "user_version", CURRENT)?;

@@ -5,11 +5,11 @@
 
 use domain::store::{SearchHit, SearchQuery};
 use domain::{Fact, ItemKind};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::error::StoreError;
-use crate::listing;
 use crate::record::decode_fact;
+use crate::{checksum, listing};
 
 /// Characters of a hit's text, around the first word that was found.
 const EXCERPT: usize = 160;
@@ -136,11 +136,19 @@ pub(crate) fn search(connection: &Connection, query: &SearchQuery) -> Result<Vec
 
 fn message(connection: &Connection, key: i64) -> Result<Option<String>, StoreError> {
     let stored = connection
-        .prepare_cached("SELECT kind, body FROM facts WHERE place = ?1")?
-        .query_row([key], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))
+        .prepare_cached("SELECT kind, body, at, sum FROM facts WHERE place = ?1")?
+        .query_row([key], |row| Ok(whole_fact(key, row)))
         .optional()?;
-    let fact = stored.and_then(|(kind, body)| decode_fact(&kind, &body).ok());
+    let fact = stored.flatten().and_then(|(kind, body)| decode_fact(&kind, &body).ok());
     Ok(fact.and_then(|fact| searchable(&fact).map(str::to_owned)))
+}
+
+/// Kind and body of a fact, where its checksum matches: nothing is found in a damaged one.
+fn whole_fact(key: i64, row: &Row<'_>) -> Option<(String, String)> {
+    let (kind, body) = (row.get::<_, String>(0).ok()?, row.get::<_, String>(1).ok()?);
+    let (at, sum) = (row.get::<_, u64>(2).ok()?, row.get::<_, Option<i64>>(3).ok()?);
+    let is_whole = sum.is_none_or(|sum| sum == checksum::of_fact(&key.to_le_bytes(), at, &kind, &body));
+    is_whole.then_some((kind, body))
 }
 
 /// The words of a text in lower case: runs of letters and digits.

@@ -52,6 +52,7 @@ pub(crate) mod setup;
 pub(crate) mod spec;
 pub(crate) mod stats;
 pub(crate) mod store;
+mod store_check;
 #[cfg(feature = "studio")]
 pub(crate) mod studio;
 pub(crate) mod studio_arguments;

@@ -1,4 +1,4 @@
-//! `dragoman store migrate`: copies all chats between the SQLite file and the PostgreSQL database, in either direction.
+//! `dragoman store`: what can be done with the store as a whole. `migrate` copies all chats between the SQLite file and the PostgreSQL database, in either direction.
 //!
 //! Invariants: a chat is copied with its numbers and times; each is compared by checksum after the copy; a run that was
 //! interrupted is continued by the next one; a chat that differs in both stores is left alone and named.
@@ -13,7 +13,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use terminal::text::clean_line;
 
-use super::failed;
+use super::{failed, store_check};
 use crate::{lifetime, stores};
 
 /// Facts and chats that are read at a time.
@@ -32,6 +32,24 @@ pub(crate) enum StoreTask {
         /// Delete each chat from where it came from, after it was verified.
         #[arg(long)]
         delete: bool,
+        /// For scripts.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Look at every stored chat and name the damaged ones.
+    #[command(
+        after_help = "Nothing is changed. Exit code 1: there is damage.\n\nExample:\n  dragoman store check\n  dragoman store check --json"
+    )]
+    Check {
+        /// For scripts.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Save what can be read of a damaged file, and keep a copy of it.
+    #[command(
+        after_help = "A file without damage is left as it is. Exit code 1: the file could not be repaired.\n\nExample:\n  dragoman store repair"
+    )]
+    Repair {
         /// For scripts.
         #[arg(long)]
         json: bool,
@@ -62,7 +80,14 @@ struct Outcome {
 }
 
 pub(crate) fn run(task: StoreTask) -> ExitCode {
-    let StoreTask::Migrate { to, delete, json } = task;
+    match task {
+        StoreTask::Migrate { to, delete, json } => run_migration(to, delete, json),
+        StoreTask::Check { json } => store_check::check(json),
+        StoreTask::Repair { json } => store_check::repair(json),
+    }
+}
+
+fn run_migration(to: StoreKind, delete: bool, json: bool) -> ExitCode {
     let environment = Environment::from_process();
     let opened = stores::open_database(&environment).and_then(|database| {
         let database = database.ok_or_else(|| {

@@ -35,6 +35,7 @@ async fn check(how: &str) {
     let status = client.child.wait().await.expect("a status");
     assert_eq!(status.code(), Some(0), "{how}");
     assert!(!runs_in(&home.workspace(), child), "{how}: a child was left behind");
+    crate::store_commands::check_log_is_written_back(&home);
 }
 
 /// The process that wrote its number there.

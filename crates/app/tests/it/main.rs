@@ -93,6 +93,7 @@ mod soak;
 mod stall;
 mod stats;
 mod stops;
+mod store_commands;
 mod telemetry;
 mod threads;
 #[path = "../../../proto-threads/tests/it/shape.rs"]

@@ -7,6 +7,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests read their scale from the environment")]
 
 mod conformance;
+mod damage;
 mod faults;
 mod leases;
 mod proxy;

@@ -8,6 +8,7 @@
     reason = "tests read their scale from the environment and start processes"
 )]
 
+mod damage;
 #[cfg(unix)]
 mod disk;
 #[cfg(unix)]

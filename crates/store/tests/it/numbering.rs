@@ -81,7 +81,8 @@ async fn time_never_goes_back_and_no_number_is_given_twice() {
     chat(&journal, "a").await;
     let behind = sqlite(directory.path());
     let future = 9_000_000_000_000_u64;
-    behind.execute("UPDATE sessions SET updated = ?1", [future as i64]).unwrap();
+    let record = Recorded { number: 2, at: future, fact: user_message(1, "of a clock that was wrong") };
+    journal.adopt(&id("a"), vec![record]).await.unwrap();
     let told = journal.append(&id("a"), vec![user_message(1, "now")]).await.unwrap();
     assert_eq!(told[0].at, future);
 
