@@ -15,6 +15,7 @@ mod listing;
 mod pool;
 mod schema;
 mod search;
+mod task_id;
 mod tasks;
 mod tls;
 
@@ -31,6 +32,7 @@ use error::Trouble;
 use lease::Leases;
 use listen::Listener;
 use pool::{AddressSource, Connection, Pool, RetryTimes};
+pub use task_id::TaskId;
 pub use tasks::{Claim, NewTask, Renewal, Task, TaskQueue, TaskState};
 
 /// A wire that is slower than this is not used.

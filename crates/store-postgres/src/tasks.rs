@@ -13,6 +13,7 @@ use crate::address::Address;
 use crate::error::{Trouble, column};
 use crate::lease::{Identity, is_alive, shown};
 use crate::pool::{Connection, Pool, RetryTimes};
+use crate::task_id::TaskId;
 use crate::{AddressLookup, Timing};
 
 /// Tasks that are waiting for or have gone through a worker.
@@ -35,7 +36,7 @@ pub struct NewTask {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
-    pub id: String,
+    pub id: TaskId,
     pub state: TaskState,
     pub prompt: String,
     pub repo: String,
@@ -104,7 +105,7 @@ pub enum Renewal {
 
 /// The columns of a [`Task`], in the order of [`task`].
 macro_rules! with_columns {
-    ($before:literal, $after:literal) => {
+    ($before:expr, $after:expr) => {
         concat!(
             $before,
             " id, state, prompt, repo, reference, limits,
@@ -116,28 +117,45 @@ macro_rules! with_columns {
     };
 }
 
+/// Rows with another id are no tasks: workers name folders by it. `TaskId` checks the same.
+macro_rules! is_task {
+    () => {
+        "id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'"
+    };
+}
+
 /// The oldest task that is free: waiting, of a worker that did not renew in time, of a dead process of this machine, or
 /// of this very worker, whose last request was answered too late.
 const CLAIM: &str = with_columns!(
-    "UPDATE dragoman.tasks SET state = 'running', token = nextval('dragoman.lease_tokens'), owner = $1, worker = $2,
+    concat!(
+        "UPDATE dragoman.tasks SET state = 'running', token = nextval('dragoman.lease_tokens'), owner = $1, worker = $2,
         machine = $3, process = $4, ends = clock_timestamp() + make_interval(secs => $5), attempts = attempts + 1,
         started = coalesce(started, clock_timestamp())
      WHERE id = (
         SELECT id FROM dragoman.tasks
-        WHERE state IN ('waiting', 'running')
+        WHERE state IN ('waiting', 'running') AND ",
+        is_task!(),
+        "
             AND (state = 'waiting' OR ends < clock_timestamp() OR owner = $1 OR token = ANY($6))
             AND EXISTS (SELECT FROM unnest($7::text[]) AS allowed WHERE starts_with(repo || '/', allowed))
         ORDER BY submitted, id LIMIT 1 FOR UPDATE SKIP LOCKED
-     ) RETURNING",
+     ) RETURNING"
+    ),
     ""
 );
 const CLAIM_TYPES: [Type; 7] =
     [Type::TEXT, Type::TEXT, Type::TEXT, Type::INT8, Type::FLOAT8, Type::INT8_ARRAY, Type::TEXT_ARRAY];
 const LIST: &str = with_columns!(
     "SELECT",
-    "FROM dragoman.tasks WHERE $1::text IS NULL OR state = $1 ORDER BY submitted DESC, id DESC LIMIT $2"
+    concat!(
+        "FROM dragoman.tasks WHERE ($1::text IS NULL OR state = $1) AND ",
+        is_task!(),
+        " ORDER BY submitted DESC, id DESC LIMIT $2"
+    )
 );
-const GET: &str = with_columns!("SELECT", "FROM dragoman.tasks WHERE id = $1");
+const GET: &str = with_columns!("SELECT", concat!("FROM dragoman.tasks WHERE id = $1 AND ", is_task!()));
+const UNFINISHED: &str =
+    concat!("SELECT count(*) FROM dragoman.tasks WHERE state IN ('waiting', 'running') AND ", is_task!());
 const RENEW: &str = "
     UPDATE dragoman.tasks SET ends = clock_timestamp() + make_interval(secs => $4), patch = coalesce($5, patch),
         base = coalesce($6, base)
@@ -156,10 +174,12 @@ const CANCEL: &str = "
     WHERE id = $1 AND state IN ('waiting', 'running')";
 
 const DELETE: &str = "DELETE FROM dragoman.tasks WHERE id = $1 AND state IN ('done', 'failed', 'cancelled')";
-const ENDED_BEFORE: &str = "
-    SELECT id FROM dragoman.tasks WHERE state IN ('done', 'failed', 'cancelled')
-        AND ended <= clock_timestamp() - make_interval(secs => 86400 * $1::float8)
-    ORDER BY ended LIMIT $2";
+const ENDED_BEFORE: &str = concat!(
+    "SELECT id FROM dragoman.tasks WHERE state IN ('done', 'failed', 'cancelled')
+        AND ended <= clock_timestamp() - make_interval(secs => 86400 * $1::float8) AND ",
+    is_task!(),
+    " ORDER BY ended LIMIT $2"
+);
 
 impl TaskQueue {
     /// Looks the address up and connects at the first use.
@@ -180,13 +200,13 @@ impl TaskQueue {
         self.timing.lease
     }
 
-    pub async fn submit(&self, task: &NewTask) -> Result<String, Failure> {
+    pub async fn submit(&self, task: &NewTask) -> Result<TaskId, Failure> {
         // The id is made here, so that a repeated request is found out.
-        let id = uuid::Uuid::now_v7().to_string();
+        let id = TaskId::new();
         self.execute(
             "INSERT INTO dragoman.tasks (id, prompt, repo, reference, limits) VALUES ($1, $2, $3, $4, $5)
              ON CONFLICT DO NOTHING",
-            &[&id, &without_nul(&task.prompt), &task.repo, &task.reference, &task.limits],
+            &[&id.as_str(), &without_nul(&task.prompt), &task.repo, &task.reference, &task.limits],
         )
         .await?;
         Ok(id)
@@ -239,7 +259,7 @@ impl TaskQueue {
                 let renewed = async {
                     let statement = connection.statement(RENEW, &types).await?;
                     let parameters: [&(dyn ToSql + Sync); 6] =
-                        [&claim.task.id, &claim.token, owner, &lease.as_secs_f64(), &patch, &base];
+                        [&claim.task.id.as_str(), &claim.token, owner, &lease.as_secs_f64(), &patch, &base];
                     let row = connection.client.query_opt(&statement, &parameters).await?;
                     Ok(match row {
                         None => Renewal::Lost,
@@ -255,7 +275,7 @@ impl TaskQueue {
 
     /// Gives the task back, so that any worker goes on with it.
     pub async fn release(&self, claim: &Claim) -> Result<(), Failure> {
-        self.execute(RELEASE, &[&claim.task.id, &claim.token, &self.identity.owner]).await.map(drop)
+        self.execute(RELEASE, &[&claim.task.id.as_str(), &claim.token, &self.identity.owner]).await.map(drop)
     }
 
     /// Ends the task. False: another worker has it, or has ended it.
@@ -266,7 +286,7 @@ impl TaskQueue {
         outcome: &str,
         patch: Option<&[u8]>,
     ) -> Result<bool, Failure> {
-        let (owner, id) = (&self.identity.owner, &claim.task.id);
+        let (owner, id) = (&self.identity.owner, &claim.task.id.as_str());
         let outcome = &without_nul(outcome);
         let times = RetryTimes { all: self.timing.write_timeout, one: self.timing.attempt };
         self.pool
@@ -302,10 +322,10 @@ impl TaskQueue {
     }
 
     /// Tasks that ended so many days ago or earlier, the oldest first.
-    pub async fn ended_before(&self, days: u64, limit: usize) -> Result<Vec<String>, Failure> {
+    pub async fn ended_before(&self, days: u64, limit: usize) -> Result<Vec<TaskId>, Failure> {
         let (days, limit) = (days as f64, i64::try_from(limit).unwrap_or(i64::MAX));
         let rows = self.query(ENDED_BEFORE, &[&days, &limit]).await?;
-        rows.iter().map(|row| column(row, 0).map_err(Trouble::into_failure)).collect()
+        rows.iter().map(|row| task_id(row).map_err(Trouble::into_failure)).collect()
     }
 
     /// The newest first.
@@ -331,8 +351,7 @@ impl TaskQueue {
 
     /// How many tasks wait or run.
     pub async fn unfinished(&self) -> Result<u64, Failure> {
-        let query = "SELECT count(*) FROM dragoman.tasks WHERE state IN ('waiting', 'running')";
-        let rows = self.query(query, &[]).await?;
+        let rows = self.query(UNFINISHED, &[]).await?;
         let count: i64 = rows.first().map_or(Ok(0), |row| column(row, 0)).map_err(Trouble::into_failure)?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
@@ -383,6 +402,12 @@ async fn dead_workers(connection: &mut Connection, identity: &Identity) -> Resul
     Ok(dead)
 }
 
+/// The first column of a row.
+fn task_id(row: &Row) -> Result<TaskId, Trouble> {
+    TaskId::parse(column(row, 0)?)
+        .ok_or_else(|| Trouble::Refused(Failure::internal("A task has an id that is not a UUID.")))
+}
+
 fn task(row: &Row) -> Result<Task, Trouble> {
     let number = |index| -> Result<Option<u64>, Trouble> {
         Ok(column::<Option<i64>>(row, index)?.map(|number| u64::try_from(number).unwrap_or(0)))
@@ -390,7 +415,7 @@ fn task(row: &Row) -> Result<Task, Trouble> {
     let state = TaskState::parse(column(row, 1)?)
         .ok_or_else(|| Trouble::Refused(Failure::internal("A task has a state that is not known here.")))?;
     Ok(Task {
-        id: column(row, 0)?,
+        id: task_id(row)?,
         state,
         prompt: column(row, 2)?,
         repo: column(row, 3)?,

@@ -45,7 +45,11 @@ pub(crate) fn submit(arguments: &SubmitArguments) -> ExitCode {
             limits: serde_json::to_string(&limits).unwrap_or_default(),
         };
         let id = queue.submit(&task).await?;
-        let text = if arguments.json { json!({"id": id, "state": "waiting"}).to_string() } else { id };
+        let text = if arguments.json {
+            json!({"id": id.as_str(), "state": "waiting"}).to_string()
+        } else {
+            id.to_string()
+        };
         print(&format!("{text}\n"))
     })
 }
@@ -199,7 +203,7 @@ async fn delete(
 fn shown_json(task: &Task) -> Value {
     let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap_or(Value::Null);
     json!({
-        "id": task.id,
+        "id": task.id.as_str(),
         "state": task.state.name(),
         "prompt": task.prompt,
         "repo": task.repo,
@@ -226,7 +230,7 @@ fn shown(task: &Task) -> String {
     let cost = outcome["cost"].as_f64().map(|cost| format!("${cost:.4}"));
     let patch = (task.patch_size > 0).then(|| format!("{} bytes (--patch prints it)", task.patch_size));
     let rows = [
-        ("task", Some(task.id.clone())),
+        ("task", Some(task.id.to_string())),
         ("state", Some(task.state.name().to_owned())),
         ("prompt", Some(shorten(&clean_line(&task.prompt), 200))),
         ("repository", Some(format!("{} at {}", clean_line(&task.repo), clean_line(&task.reference)))),

@@ -108,7 +108,11 @@ pub(super) async fn run(
         match (told.exit, progress.final_outcome()) {
             (0 | 1, Some(outcome)) => return Some(ended(outcome).with(&progress)),
             (1, None) if began.elapsed() < REPEAT_FOR => {
-                tracing::warn!(task = task.id, reason = told.message, "a run ended early and is repeated");
+                tracing::warn!(
+                    task = task.id.as_str(),
+                    reason = told.message,
+                    "a run ended early and is repeated"
+                );
                 pause(REPEAT_PAUSE, halt).await;
             }
             _ => return Some(Ended::failed(&told.outcome, told.message).with(&progress)),
@@ -125,7 +129,7 @@ async fn progress(worker: &Worker, task: &Task, halt: &CancellationToken) -> Opt
         match Progress::read(worker.store.as_ref(), &chat_of(&task.id)).await {
             Ok(progress) => return Some(progress),
             Err(failure) => {
-                tracing::warn!(task = task.id, %failure, "the chat of a task cannot be read");
+                tracing::warn!(task = task.id.as_str(), %failure, "the chat of a task cannot be read");
                 pause(REPEAT_PAUSE, halt).await;
             }
         }

@@ -84,7 +84,7 @@ impl Checkout {
         let asked = Limits::parse(&task.limits);
         check_asked(&worker.settings, &asked)?;
         let mut checkout = Self {
-            folder: worker.folder.join(&task.id),
+            folder: worker.folder.join(task.id.as_str()),
             base: String::new(),
             origin: Origin::Left,
             marker: worker.folder.join(format!("{}.base", task.id)),
@@ -218,7 +218,11 @@ impl Checkout {
         match git.run(&["apply", "--binary", "--whitespace=nowarn", "-"], patch).await {
             Ok(_) => Origin::Restored,
             Err(problem) => {
-                tracing::warn!(task = task.id, problem, "the work of a lost worker cannot be restored");
+                tracing::warn!(
+                    task = task.id.as_str(),
+                    problem,
+                    "the work of a lost worker cannot be restored"
+                );
                 Origin::New
             }
         }

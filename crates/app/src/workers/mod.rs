@@ -132,14 +132,14 @@ impl Worker {
         let old = self.queue.ended_before(days, CLEANED).await.unwrap_or_default();
         for id in old {
             if let Err(failure) = delete_task(&self.queue, self.store.as_ref(), &id).await {
-                tracing::warn!(task = id, %failure, "an old task cannot be deleted");
+                tracing::warn!(task = id.as_str(), %failure, "an old task cannot be deleted");
             }
         }
     }
 
     async fn work_on(&self, claim: Claim, stop: &CancellationToken) {
         let id = claim.task.id.clone();
-        tracing::info!(task = id, attempt = claim.task.attempts, "a task begins");
+        tracing::info!(task = id.as_str(), attempt = claim.task.attempts, "a task begins");
         if let Some(ended) = self.refuse(&claim) {
             self.finish(&claim, &ended, &Work::default()).await;
             return;
@@ -158,7 +158,7 @@ impl Worker {
             // Its programs end first.
             Err(Halt::Lost) => {
                 let _ = work.await;
-                tracing::warn!(task = id, "another worker may have the task now");
+                tracing::warn!(task = id.as_str(), "another worker may have the task now");
                 return;
             }
             Err(Halt::Cancelled) => {

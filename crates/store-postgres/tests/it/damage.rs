@@ -2,10 +2,11 @@
 
 use domain::Store;
 use domain::store::ListFilter;
+use store_postgres::{Address, NewTask, TaskQueue};
 use testkit::PostgresServer;
 use testkit::sample::{chat, user_message};
 
-use crate::{id, read_all, store_at};
+use crate::{id, read_all, store_at, timing};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_changed_or_lost_fact_is_named_and_other_chats_are_readable() {
@@ -49,4 +50,45 @@ async fn a_changed_or_lost_fact_is_named_and_other_chats_are_readable() {
     assert!(store.read(&id("whole"), 6, 3).await.unwrap().is_empty());
     assert!(store.read(&id("nobody"), 0, 3).await.unwrap().is_empty());
     assert_eq!(store.list(ListFilter::default()).await.unwrap().len(), 5);
+}
+
+/// Workers make folders and branches of the ids.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_whose_id_is_a_path_is_no_task() {
+    let Some(server) = PostgresServer::start() else { return };
+    let address = server.database("paths");
+    let queue = TaskQueue::with_timing(Address::parse(&address, None).unwrap(), timing());
+    let task = NewTask {
+        prompt: "go".to_owned(),
+        repo: "/srv/a".to_owned(),
+        limits: "{}".to_owned(),
+        ..NewTask::default()
+    };
+    let good = queue.submit(&task).await.unwrap();
+    for bad in [
+        "../../x",
+        "..",
+        "",
+        "/etc/passwd",
+        "0198C2D4-A1B2-7C3D-8E4F-5A6B7C8D9E0F",
+        "0198c2d4a1b27c3d8e4f5a6b7c8d9e0f",
+    ] {
+        for state in ["waiting", "done"] {
+            server.query(
+                "paths",
+                &format!(
+                    "INSERT INTO dragoman.tasks (id, state, prompt, repo, reference, limits, submitted, ended)
+                     VALUES ('{bad}{}', '{state}', 'go', '/srv/a', 'HEAD', '{{}}', '2020-01-01', '2020-01-01')",
+                    if state == "done" { "/.." } else { "" }
+                ),
+            );
+        }
+        assert_eq!(queue.get(bad).await.unwrap(), None, "{bad}");
+    }
+    assert_eq!(queue.list(None, 10).await.unwrap().len(), 1);
+    assert_eq!(queue.unfinished().await.unwrap(), 1);
+    assert!(queue.ended_before(0, 10).await.unwrap().is_empty());
+    let all = ["/".to_owned()];
+    assert_eq!(queue.claim(&all).await.unwrap().unwrap().task.id, good);
+    assert!(queue.claim(&all).await.unwrap().is_none_or(|claim| claim.task.id == good));
 }
