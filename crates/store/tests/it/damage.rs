@@ -163,7 +163,7 @@ async fn random_damage_is_found_and_repaired() {
     let chats = fill(source.path()).await;
     let mut dice = Dice(0xda3a6e);
     let (mut whole, mut found) = (0, 0);
-    for round in 0..60 * scale() {
+    for round in 0..40 * scale() {
         let mut kind = "";
         let copy = damaged_copy(source.path(), |bytes| kind = damage(bytes, &mut dice));
         let case = format!("round {round}, {kind}");
@@ -176,7 +176,7 @@ async fn random_damage_is_found_and_repaired() {
         whole += readable;
         found += usize::from(readable < chats.len());
     }
-    let (rounds, all) = (60 * scale(), 60 * scale() * chats.len());
+    let (rounds, all) = (40 * scale(), 40 * scale() * chats.len());
     assert!(found > rounds / 4, "only {found} damages were noticed");
     assert!(whole > all / 2, "only {whole} of {all} chats were readable");
     println!(
