@@ -240,6 +240,7 @@ impl<'a> Cursor<'a> {
             | Origin::InitializationOptions
             | Origin::GlobalFile(_)
             | Origin::ExtraFile(_)
+            | Origin::ManagedFile(_)
             | Origin::CommandLine => None,
         }
     }
