@@ -328,7 +328,7 @@ impl Connection {
             Link::Http(bridge) if bridge.has_own_credentials() => {
                 "Check the Authorization header in its entry, then start it again.".to_owned()
             }
-            _ => format!("Run `dragoman mcp login {}`.", self.server),
+            Link::Http(_) | Link::Pipes(_) => format!("Run `dragoman mcp login {}`.", self.server),
         }
     }
 

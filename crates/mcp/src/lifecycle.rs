@@ -229,10 +229,11 @@ async fn end_run(state: &ServerState, connection: Connection, error: ServerError
     // Calls fail and nothing is offered before the rest of its tree is gone.
     state.set_status(error.status, Some(message.join(" ")));
     connection.close().await;
-    match error.status {
-        ServerStatus::Failed if was_running => RunEnd::Crashed,
-        ServerStatus::Failed if error.is_unreachable => RunEnd::Unreachable,
-        _ => RunEnd::Failed,
+    let has_failed = error.status == ServerStatus::Failed;
+    match (was_running, error.is_unreachable) {
+        (true, _) if has_failed => RunEnd::Crashed,
+        (false, true) if has_failed => RunEnd::Unreachable,
+        (true | false, true | false) => RunEnd::Failed,
     }
 }
 

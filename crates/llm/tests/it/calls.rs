@@ -246,7 +246,7 @@ async fn a_call_is_shown_before_its_arguments() {
             Api::OpenAiChat => {
                 r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"eca__read_file","arguments":""}}]}}]}"#
             }
-            _ => {
+            Api::Anthropic | Api::Gemini | Api::Ollama | Api::Bedrock => {
                 r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c1","name":"eca__read_file","input":{}}}"#
             }
         };
