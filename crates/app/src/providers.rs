@@ -137,7 +137,7 @@ fn provider_config(
     };
     let models = provider.models.iter().filter(is_permitted);
     let models =
-        models.map(|(name, model)| permitted_body(model_config(name, model, provider), managed)).collect();
+        models.map(|(own, model)| obedient(name, model_config(own, model, provider), managed)).collect();
     let url = provider.url.as_ref().and_then(|url| url.known());
     check_address(name, url, managed)?;
     Ok(ProviderConfig {
@@ -175,8 +175,13 @@ fn origin(url: &str) -> String {
     url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/").to_ascii_lowercase()
 }
 
-/// The name of a model was checked, so a body has no other one.
-fn permitted_body(mut model: ModelConfig, managed: &ManagedRules) -> ModelConfig {
+/// The name of a model was checked, so a body has no other one; a budget of the administrator counts by the list's prices.
+fn obedient(provider: &str, mut model: ModelConfig, managed: &ManagedRules) -> ModelConfig {
+    if let Some(info) = model.info.as_mut().filter(|_| managed.has_budgets()) {
+        let sent = model.wire_name.as_deref().unwrap_or(&model.name);
+        let listed = llm::catalog::current().find(provider, sent).and_then(|known| known.info.price);
+        info.price = listed.or_else(|| info.price.take());
+    }
     if managed.restricts_models() {
         model.body.remove("model");
         model.variants.iter_mut().for_each(|(_, body)| drop(body.remove("model")));

@@ -161,6 +161,11 @@ impl ManagedRules {
         self.hosts.as_ref()
     }
 
+    /// Users do not decide what models cost.
+    pub fn has_budgets(&self) -> bool {
+        self.budgets != Budget::default()
+    }
+
     /// What one turn may cost, whatever the command line says.
     pub fn run_budget(&self) -> Option<f64> {
         self.budgets.run
