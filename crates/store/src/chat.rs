@@ -10,6 +10,7 @@ use rusqlite::{Connection, Row};
 use crate::encoded::{self, EncodedFact, FactOrder, IndexUpdate, MessageCount, PAGE, damaged_chat, decode};
 use crate::error::StoreError;
 use crate::index_row::IndexRow;
+use crate::search::Words;
 use crate::{checksum, search};
 
 /// Milliseconds; lists find a chat by this part of its time. See `migrations`.
@@ -96,13 +97,18 @@ pub(crate) fn hide(connection: &Connection, session: &SessionId) -> Result<bool,
 }
 
 /// Deletes up to `limit` facts of a hidden chat and returns how many there were. Must run inside a write transaction.
-pub(crate) fn delete_some(connection: &Connection, key: i64, limit: usize) -> Result<usize, StoreError> {
+pub(crate) fn delete_some(
+    connection: &Connection,
+    key: i64,
+    limit: usize,
+    words: Words,
+) -> Result<usize, StoreError> {
     let mut statement = connection
         .prepare_cached("SELECT place FROM facts WHERE place BETWEEN ?1 AND ?2 ORDER BY place LIMIT ?3")?;
     let facts = (fact_key(key, 0)?, fact_key(key, MOST_FACTS)?, limit);
     let places: Vec<i64> = statement.query_map(facts, |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     for place in &places {
-        search::remove(connection, *place)?;
+        search::remove(connection, *place, words)?;
         connection.prepare_cached("DELETE FROM facts WHERE place = ?1")?.execute([place])?;
     }
     Ok(places.len())

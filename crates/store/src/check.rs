@@ -7,9 +7,9 @@ use std::path::Path;
 use domain::Failure;
 use rusqlite::Connection;
 
-use crate::database;
 use crate::error::StoreError;
 use crate::files::StoreFiles;
+use crate::{database, migrations};
 
 /// So many problems are named; a damaged page alone can cause thousands.
 const MOST_PROBLEMS: usize = 20;
@@ -33,6 +33,18 @@ fn problems(connection: &Connection) -> Result<Vec<String>, StoreError> {
     let found = statement.query_map([], |row| row.get::<_, String>(0))?;
     let mut problems = found.collect::<rusqlite::Result<Vec<_>>>()?;
     problems.retain(|problem| problem != "ok");
+    if migrations::still_current(connection).is_err() {
+        // The tables are those of another build; its structure is all that can be looked at.
+        return Ok(problems);
+    }
+    // It changes nothing.
+    if let Err(error) = connection.execute("INSERT INTO search (search) VALUES ('integrity-check')", []) {
+        let error = StoreError::from(error);
+        if !error.is_damage() {
+            return Err(error);
+        }
+        problems.push("the index of words is damaged: searches may find too little".to_owned());
+    }
     let orphans: i64 = connection.query_row(
         "SELECT count(*) FROM (SELECT DISTINCT session FROM facts EXCEPT SELECT key FROM sessions
              EXCEPT SELECT key FROM deleted)",

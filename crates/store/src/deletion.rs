@@ -9,6 +9,7 @@ use domain::SessionId;
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::StoreError;
+use crate::search::Words;
 use crate::{chat, key_values, log, migrations};
 
 /// Others wait while facts are deleted: about so long at most.
@@ -66,7 +67,13 @@ pub(crate) fn is_due(connection: &Connection) -> Result<bool, StoreError> {
 
 pub(crate) fn advance(connection: &mut Connection, step: Step) -> Result<Outcome, StoreError> {
     Ok(match step {
-        Step::Facts(most) => Outcome::Next(delete_facts(connection, most)?),
+        Step::Facts(most) => Outcome::Next(match delete_facts(connection, most, Words::Removed) {
+            Err(error) if error.is_damage() => {
+                tracing::warn!("the index of words is damaged; `dragoman store repair` makes it anew");
+                delete_facts(connection, most, Words::Left)?
+            }
+            next => next?,
+        }),
         Step::Rewrite { chats } => {
             // Others wait meanwhile, once in the life of a file.
             connection.execute_batch("PRAGMA temp_store = FILE; VACUUM; PRAGMA temp_store = MEMORY;")?;
@@ -95,14 +102,14 @@ fn forget(connection: &Connection, chats: &[i64]) -> rusqlite::Result<()> {
 }
 
 /// Deletes up to `most` facts of hidden chats in one transaction. Returns what comes next.
-fn delete_facts(connection: &mut Connection, most: usize) -> Result<Step, StoreError> {
+fn delete_facts(connection: &mut Connection, most: usize, words: Words) -> Result<Step, StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let start = Instant::now();
     migrations::still_current(&transaction)?;
     let chats = hidden(&transaction)?;
     let mut left = most;
     for chat in &chats {
-        left -= chat::delete_some(&transaction, *chat, left)?;
+        left -= chat::delete_some(&transaction, *chat, left, words)?;
     }
     transaction.commit()?;
     if left == 0 {

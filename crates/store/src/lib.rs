@@ -4,7 +4,8 @@
 //! chats), `chat` (their table and index) and `key_values` (small values beside them). Knows no engine, no protocol and no
 //! front-end.
 //! Invariants: an append returns after its facts are on disk; facts of a chat are numbered from 1 without gaps
-//! and only appended; one process writes a chat at a time; a deleted chat leaves no text behind.
+//! and only appended; one process writes a chat at a time; a deleted chat leaves no text behind; a fact that was changed
+//! behind our back is not read.
 
 mod chat;
 mod check;

@@ -367,16 +367,13 @@ fn fill(path: &Path, new: &Path) -> Result<(), StoreError> {
     target.execute_batch("PRAGMA writable_schema = ON")?;
     let source = open(new)?;
     for _ in 0..TRIES {
-        let backup = Backup::new(&source, &mut target)?;
-        match backup.step(-1)? {
-            StepResult::Done => {
-                drop(backup);
-                drop(target);
-                log::empty(&mut database::connect(path)?)?;
-                return Ok(());
-            }
-            _ => std::thread::sleep(PAUSE),
+        let outcome = Backup::new(&source, &mut target)?.step(-1)?;
+        if outcome == StepResult::Done {
+            drop(target);
+            log::empty(&mut database::connect(path)?)?;
+            return Ok(());
         }
+        std::thread::sleep(PAUSE);
     }
     Err(Failure::taken("Other programs use the chat database all the time.")
         .hint("End them, then repair the store again: it goes on where it stopped.")

@@ -72,10 +72,18 @@ pub(crate) fn merge_some(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(connection.total_changes() - before >= 2)
 }
 
+/// What becomes of the words of a deleted message.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Words {
+    Removed,
+    /// They stay in an index that is damaged and cannot be changed; a repair makes it anew.
+    Left,
+}
+
 /// Must run before the fact of this key is deleted: only its text says which words go.
-pub(crate) fn remove(connection: &Connection, key: i64) -> Result<(), StoreError> {
+pub(crate) fn remove(connection: &Connection, key: i64, words: Words) -> Result<(), StoreError> {
     let waited = connection.prepare_cached("DELETE FROM unindexed WHERE place = ?1")?.execute([key])? > 0;
-    if waited {
+    if waited || words == Words::Left {
         return Ok(());
     }
     let is_indexed = connection

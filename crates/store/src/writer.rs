@@ -30,6 +30,9 @@ const MAINTENANCE_SIZE: usize = 128 << 10;
 /// So many messages are indexed together.
 const INDEX_BATCH: usize = 32;
 
+/// Steps of merging after messages were indexed; a damaged index may never say that it is merged.
+const MOST_MERGES: usize = 100_000;
+
 /// The pause between two tries to remove deleted text while another process reads.
 const DELETION_RETRY: Duration = Duration::from_secs(5);
 
@@ -107,7 +110,7 @@ pub(crate) fn run(files: Arc<StoreFiles>, mut inbox: mpsc::Receiver<Job>) {
         deleted: Vec::new(),
         deletion_blocked_at: None,
         unindexed: 0,
-        merges: false,
+        merges: 0,
         is_examined: false,
     };
     let mut jobs = Vec::with_capacity(BATCH);
@@ -147,8 +150,8 @@ struct Writer {
     deleted: Vec<Reply<bool>>,
     /// Messages that wait for the full-text index, about.
     unindexed: usize,
-    /// The index may have parts to merge.
-    merges: bool,
+    /// Steps of merging that the index may need.
+    merges: usize,
     /// When deleted text could last not be removed: somebody was reading from the log, or an error.
     deletion_blocked_at: Option<Instant>,
     /// It is known what the open file has left to do.
@@ -262,24 +265,27 @@ impl Writer {
     }
 
     fn has_work(&self) -> bool {
-        self.deletion.is_some() || self.merges || self.unindexed >= INDEX_BATCH
+        self.deletion.is_some() || self.merges > 0 || self.unindexed >= INDEX_BATCH
     }
 
     /// Indexes a batch of messages after their replies, so that no prompt waits for it, or merges what was indexed.
     fn index_step(&mut self) {
         let indexes = self.unindexed >= INDEX_BATCH;
-        if self.deletion.is_some() || !indexes && !self.merges {
+        if self.deletion.is_some() || !indexes && self.merges == 0 {
             return;
         }
         self.unmeasured += MAINTENANCE_SIZE;
+        let merges = self.merges;
         let outcome = self.database.connection().and_then(|connection| {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             migrations::still_current(&transaction)?;
             let merges = if indexes {
                 search::index_some(&transaction)?;
-                true
+                MOST_MERGES
+            } else if search::merge_some(&transaction)? {
+                merges - 1
             } else {
-                search::merge_some(&transaction)?
+                0
             };
             let left = search::queue_length(&transaction)?;
             transaction.commit()?;
@@ -289,7 +295,7 @@ impl Writer {
             self.database.close();
             let failure = self.database.failure(error);
             tracing::warn!(%failure, "messages are not indexed for the search yet");
-            (0, false)
+            (0, 0)
         });
         std::thread::sleep(OTHERS_TURN);
     }

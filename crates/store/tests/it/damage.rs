@@ -281,3 +281,36 @@ async fn a_repair_waits_for_nobody_and_brings_no_deleted_chat_back() {
     let bytes = fs::read(directory.path().join("chats.sqlite")).unwrap();
     assert!(places(&bytes, "secret-of-gone").is_empty());
 }
+
+/// The index of words is damaged: writing, reading and deleting go on, and a repair makes the index anew.
+#[tokio::test]
+async fn a_damaged_index_of_words_keeps_no_text_and_stops_nobody() {
+    let directory = memory_folder();
+    let first = journal(directory.path());
+    for name in ["gone", "stays"] {
+        chat(&first, name).await;
+        let said = (0..80).map(|number| user_message(number, &format!("secret-of-{name} {number}")));
+        first.append(&id(name), said.collect()).await.unwrap();
+    }
+    let indexed =
+        || sqlite(directory.path()).query_row("SELECT count(*) FROM unindexed", [], |row| row.get(0));
+    while indexed().unwrap_or(0_i64) >= 32 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    drop(first);
+    sqlite(directory.path()).execute_batch("UPDATE search_data SET block = x'00' WHERE id > 1000").unwrap();
+    let second = journal(directory.path());
+    assert!(second.delete(&id("gone")).await.unwrap());
+    let bytes = fs::read(directory.path().join("chats.sqlite")).unwrap();
+    assert!(places(&bytes, "secret-of-gone").is_empty());
+    assert_eq!(read_all(&second, &id("stays")).await.len(), 81);
+    second.lease(&id("stays")).await.unwrap();
+    let more = (0..40).map(|number| user_message(number, "more")).collect();
+    second.append(&id("stays"), more).await.unwrap();
+    drop(second);
+    assert!(!store::check_file(directory.path()).unwrap().unwrap().is_empty());
+    store::repair(directory.path(), &mut |_, _| {}).unwrap();
+    assert_eq!(store::check_file(directory.path()).unwrap(), Some(Vec::new()));
+    let query = domain::store::SearchQuery { text: "secret".to_owned(), ..Default::default() };
+    assert_eq!(journal(directory.path()).search(query).await.unwrap()[0].chat.id, id("stays"));
+}

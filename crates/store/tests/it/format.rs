@@ -68,6 +68,7 @@ async fn check_opens(fixture: &str) {
     let directory = tempfile::tempdir().unwrap();
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
     fs::copy(fixture, directory.path().join("chats.sqlite")).unwrap();
+    assert_eq!(store::check_file(directory.path()).unwrap(), Some(Vec::new()));
     let journal = journal(directory.path());
     let session = id("chat-1");
 
