@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use domain::command::{Catalog, SessionSettings};
 use domain::event::SessionOpened;
+use domain::link::Engine;
 use domain::store::{AUDIT, ListFilter};
-use domain::{Fact, SessionId, Store};
+use domain::{Command, Fact, SessionId, Store};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use serde_json::{Value, json};
@@ -50,6 +51,11 @@ impl Answer {
 
 impl Network {
     async fn start() -> Self {
+        Self::start_with(|engine| engine).await
+    }
+
+    /// With something between the server and its engine.
+    async fn start_with(between: impl FnOnce(Engine) -> Engine) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let engine = FakeEngine::start(Catalog::default());
         let store = MemoryStore::default();
@@ -89,7 +95,7 @@ impl Network {
         assert_eq!(tls.fingerprint().len(), 95);
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), tls).await.unwrap();
         let host = listener.address().unwrap().to_string();
-        let guard = Guard::new(engine.engine(), shared.clone(), Policy::default());
+        let guard = Guard::new(between(engine.engine()), shared.clone(), Policy::default());
         let (_, router) = Server::new(ServerOptions {
             accounts: Accounts::open(shared.clone(), &[real("ours")]).unwrap(),
             guard,
@@ -763,5 +769,38 @@ async fn the_document_describes_every_route() {
         let body = (route.method != "GET").then(|| json!({"type": 1}));
         let answer = network.call(Role::Admin, route.method, &path, body).await;
         assert!(![404, 405].contains(&answer.status), "{} {path}: {}", route.method, answer.status);
+    }
+}
+
+/// An engine that does not answer one account makes no other one wait.
+#[tokio::test]
+async fn an_account_whose_engine_is_slow_blocks_no_other_one() {
+    let held = Arc::new(tokio::sync::Notify::new());
+    let tell = held.clone();
+    let network = Network::start_with(move |engine| {
+        let (slow, mut commands) = domain::link::engine();
+        tokio::spawn(async move {
+            let mut first = None;
+            while let Some(envelope) = commands.recv().await {
+                match &envelope.command {
+                    Command::Enter { .. } if first.is_none() => {
+                        first = Some(envelope);
+                        tell.notify_one();
+                    }
+                    _ => drop(engine.pass(envelope).await),
+                }
+            }
+        });
+        slow
+    })
+    .await;
+    let waiting = network.call(Role::View, "GET", "/chats", None);
+    let other = async {
+        held.notified().await;
+        network.call(Role::Drive, "GET", "/chats", None).await
+    };
+    tokio::select! {
+        answer = waiting => panic!("nobody answers the first account, and it got {}", answer.status),
+        answer = other => assert_eq!(answer.status, 200, "{}", answer.body),
     }
 }
