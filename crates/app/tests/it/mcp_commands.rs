@@ -71,16 +71,19 @@ fn servers_of_other_programs_are_imported_and_broken_files_refused() {
     let home = Home::new();
     home.write(
         "work/.mcp.json",
-        r#"{"mcpServers": {"a": {"command": "npx", "env": {"K": "${KEY}"}}, "bad": {"type": "x"}}}"#,
+        r#"{"mcpServers": {"a": {"command": "npx", "env": {"K": "${KEY}"}}, "bad": {"type": "x"},
+            "few": {"command": "few", "includeTools": ["one"]}}}"#,
     );
     let imported = run(&home, &["mcp", "import", "--project"]);
     assert!(
-        said(&imported).contains("a is added") && said(&imported).contains("bad is left out"),
+        ["a is added", "bad is left out", "few is left out"]
+            .iter()
+            .all(|words| said(&imported).contains(words)),
         "{}",
         said(&imported)
     );
     let text = std::fs::read_to_string(home.workspace().join(".dragoman/config.json")).expect("the file");
-    assert!(text.contains("${env:KEY}"), "{text}");
+    assert!(text.contains("${env:KEY}") && !text.contains("few"), "{text}");
     let added = run(&home, &["mcp", "add-json", "b", r#"{"url": "https://mcp.example.com"}"#]);
     assert!(added.status.success(), "{}", said(&added));
 

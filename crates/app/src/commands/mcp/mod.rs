@@ -93,8 +93,14 @@ impl McpContext {
             return Err(Failure::user(format!("{} has no MCP servers.", file.display())));
         }
         let folder = self.folder(arguments.project);
+        let limits = mcp_entries::tool_limits(&text, is_toml);
         let mut lines = Vec::new();
         for (name, entry) in found {
+            if limits.iter().any(|(limited, _)| *limited == name) {
+                let why = "only some of its tools are on there; `dragoman import` keeps the others off where it can";
+                lines.push(format!("{name} is left out: {why}."));
+                continue;
+            }
             let added = entry.map_err(Failure::user).and_then(|entry| {
                 mcp_entries::add(&self.environment, &name, &entry, folder.as_deref()).map(drop)
             });
