@@ -56,9 +56,12 @@ pub(crate) struct SubmitArguments {
 
 #[derive(Args)]
 pub(crate) struct WorkerArguments {
-    /// End when no task waits or runs any more.
+    /// End when no task waits or runs that this worker may take, and print which tasks are left.
     #[arg(long)]
     pub drain: bool,
+    /// Print a line of JSON for each task, for scripts.
+    #[arg(long)]
+    pub json: bool,
     /// Seconds that this worker may work on a task, where its settings do not allow less.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub timeout: Option<u32>,

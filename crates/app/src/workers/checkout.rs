@@ -1,27 +1,24 @@
-//! The folder in which a task is worked on: a worktree of a local repository, or a clone; and what is left of it.
+//! The folder in which a task is worked on: a repository of its own that borrows the objects of a local one, or a clone;
+//! and what is left of it.
 //!
 //! Invariants: a folder that was not made wholly is made again; a folder that a lost worker left on this machine is used
-//! as it is; nothing is pushed unless the worker's settings name the address; changes that are saved nowhere else stay.
+//! as it is; nothing is pushed unless the worker's settings name the address; changes that are saved nowhere else stay;
+//! git enters no repository that a model made in the folder; a local repository gets the branch of a task and nothing else.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use config::{Environment, WorkerSettings};
-use sha2::{Digest, Sha256};
 use store_postgres::Task;
 
 use super::Worker;
 use super::git::{Git, Network};
 use super::policy::Limits;
 use super::repository::{self, Place};
-use super::{large_files, submodules};
+use super::{large_files, local_repository, submodules};
 
 /// A larger patch is not stored; its branch stays.
 const MAX_PATCH: usize = 8 << 20;
-/// Another worker of this machine has the worktrees of a repository for a moment only.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(120);
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
 const NAME: &str = "user.name=Dragoman worker";
 const ADDRESS: &str = "user.email=worker@dragoman.invalid";
 
@@ -32,7 +29,7 @@ pub(super) struct Checkout {
     pub(super) origin: Origin,
     /// Says that the folder was made wholly.
     marker: PathBuf,
-    /// The repository that the folder is a worktree of.
+    /// The repository of this machine whose objects the folder borrows.
     repository: Option<PathBuf>,
     branch: String,
 }
@@ -100,7 +97,7 @@ impl Checkout {
         }
         checkout.discard().await;
         checkout.base = match checkout.repository.clone() {
-            Some(repository) => checkout.add_worktree(&repository, task).await?,
+            Some(repository) => checkout.borrow_from(&repository, task).await?,
             None => checkout.clone(&worker.network, task).await?,
         };
         checkout.fetch_parts(worker, task, &asked).await?;
@@ -110,71 +107,37 @@ impl Checkout {
     }
 
     /// A git that was killed with its worker leaves its locks behind. Those of this task are removed: nobody else works in
-    /// its folder. Where they lie is not asked in the folder, because a model has worked there.
+    /// its folder.
     async fn remove_locks(&self) {
+        let own = self.folder.join(".git");
         let mut locks = vec![self.marker.with_extension("index.lock")];
-        if let Some((common, own)) = self.git_folders().await {
+        locks.extend(["index.lock", "HEAD.lock"].map(|name| own.join(name)));
+        if let Some(repository) = &self.repository
+            && let Ok(common) = local_repository::git_directory(repository).await
+        {
             locks.push(common.join("refs/heads").join(format!("{}.lock", self.branch)));
-            locks.extend(["index.lock", "HEAD.lock"].map(|name| own.join(name)));
         }
         for lock in locks {
             let _ = std::fs::remove_file(lock);
         }
     }
 
-    /// What git keeps of the repository, and of this folder alone.
-    async fn git_folders(&self) -> Option<(PathBuf, PathBuf)> {
-        let Some(repository) = &self.repository else {
-            let own = self.folder.join(".git");
-            return own.symlink_metadata().ok()?.is_dir().then(|| (own.clone(), own));
-        };
-        let git = Git::open(repository).await.ok()?;
-        let common = git.ask(&["rev-parse", "--path-format=absolute", "--git-common-dir"]).await.ok()?;
-        let common = PathBuf::from(common);
-        let link = self.folder.join(".git");
-        let is_own = |folder: &PathBuf| {
-            std::fs::read_to_string(folder.join("gitdir"))
-                .is_ok_and(|text| Path::new(text.trim_end()) == link)
-        };
-        let worktrees = std::fs::read_dir(common.join("worktrees")).ok()?;
-        let own = worktrees.flatten().map(|entry| entry.path()).find(is_own)?;
-        Some((common, own))
-    }
-
-    async fn add_worktree(&self, repository: &Path, task: &Task) -> Result<String, String> {
+    async fn borrow_from(&self, repository: &Path, task: &Task) -> Result<String, String> {
         let git = Git::open(repository).await?;
         let base = find_commit(&git, task, &[&task.reference]).await?;
-        let folder = self.folder.to_str().ok_or("The path of the checkout is not text.")?;
-        let _lock = self.lock_worktrees().await?;
-        // Forced: a worker that was killed meanwhile leaves the name of the folder behind, locked.
-        let add = ["worktree", "add", "--force", "--force", "--detach", "--quiet", folder, &base];
-        git.run(&add, Vec::new()).await?;
+        local_repository::borrow_into(&self.folder, repository, &base).await?;
         Ok(base)
-    }
-
-    /// git reads the list of worktrees while another process writes it, and fails: one worker at a time.
-    async fn lock_worktrees(&self) -> Result<Option<std::fs::File>, String> {
-        let Some(repository) = &self.repository else { return Ok(None) };
-        let name = Sha256::digest(repository.as_os_str().as_encoded_bytes());
-        let name: String = name.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        let path = self.marker.with_file_name(format!("{name}.lock"));
-        let file = std::fs::File::options().create(true).append(true).open(&path);
-        let file = file.map_err(|error| format!("{} cannot be opened: {error}.", path.display()))?;
-        let deadline = Instant::now() + LOCK_TIMEOUT;
-        while let Err(error) = file.try_lock() {
-            if Instant::now() > deadline || matches!(error, std::fs::TryLockError::Error(_)) {
-                return Err(format!("The worktrees of {} are in use.", repository.display()));
-            }
-            tokio::time::sleep(LOCK_PAUSE).await;
-        }
-        Ok(Some(file))
     }
 
     /// Submodules and large files, where the task asks for them.
     async fn fetch_parts(&self, worker: &Worker, task: &Task, asked: &Limits) -> Result<(), String> {
         let address = self.repository.is_none().then_some(task.repo.as_str());
         if asked.lfs {
-            let paths = large_files::fetch(&worker.network, &self.folder, address).await?;
+            let source = match &self.repository {
+                Some(repository) => local_repository::git_directory(repository).await?,
+                None => self.folder.join(".git"),
+            };
+            let paths = large_files::fetch(&worker.network, &self.folder, address, &source).await?;
             std::fs::write(self.large_files(), paths.join("\0")).map_err(|error| error.to_string())?;
         }
         if asked.submodules {
@@ -235,7 +198,7 @@ impl Checkout {
         let patch = async {
             git.run(&["read-tree", &self.base], Vec::new()).await?;
             self.leave_large_files(&git).await?;
-            git.run(&["add", "--all"], Vec::new()).await?;
+            add_all(&git, &self.folder).await?;
             git.run(&diff(&["--cached", &self.base]), Vec::new()).await
         }
         .await;
@@ -254,23 +217,25 @@ impl Checkout {
     pub(super) async fn collect(&self, worker: &Worker, task: &Task) -> Result<Work, String> {
         let git = Git::open(&self.folder).await?;
         self.leave_large_files(&git).await?;
-        git.run(&["add", "--all"], Vec::new()).await?;
-        if !git.ask(&["status", "--porcelain", "--untracked-files=no"]).await?.is_empty() {
-            let first = task.prompt.lines().next().unwrap_or_default();
-            let subject: String = first.chars().filter(|char| !char.is_control()).take(72).collect();
-            let message = format!("{subject}\n\nTask: {}\n", task.id);
-            let options =
-                ["-c", NAME, "-c", ADDRESS, "-c", "commit.gpgSign=false", "-c", "maintenance.auto=false"];
-            let commit = ["commit", "--quiet", "--no-verify", "--file=-"];
-            git.run(&[&options[..], &commit].concat(), message.into_bytes()).await?;
-        }
-        let commit = git.ask(&["rev-parse", "--verify", "HEAD^{commit}"]).await?;
+        add_all(&git, &self.folder).await?;
+        let commit = self.commit(&git, task).await?;
         if commit == self.base {
             return Ok(Work::default());
         }
-        {
-            let _lock = self.lock_worktrees().await?;
-            git.run(&["branch", "--force", "--no-track", &self.branch, &commit], Vec::new()).await?;
+        match &self.repository {
+            Some(repository) => {
+                let (marker, branch) = (&self.marker, &self.branch);
+                let handed =
+                    local_repository::hand_over(&git, repository, marker, &self.base, &commit, branch).await;
+                if let Err(problem) = handed {
+                    let kept = Some(self.folder.display().to_string());
+                    return Ok(Work { kept, problem: Some(problem), ..Work::default() });
+                }
+            }
+            None => {
+                let name = format!("refs/heads/{}", self.branch);
+                git.run(&["update-ref", "--no-deref", &name, &commit], Vec::new()).await?;
+            }
         }
         let patch = git.run(&diff(&[&self.base, &commit]), Vec::new()).await;
         let patch = patch.ok().filter(|patch| patch.len() <= MAX_PATCH).unwrap_or_default();
@@ -290,6 +255,24 @@ impl Checkout {
             work.kept = Some(self.folder.display().to_string());
         }
         Ok(work)
+    }
+
+    /// The last commit, with what the index has beyond it. git does not look into the folder for it.
+    async fn commit(&self, git: &Git, task: &Task) -> Result<String, String> {
+        let head = git.ask(&["rev-parse", "--verify", "HEAD^{commit}"]).await?;
+        let tree = git.ask(&["write-tree"]).await?;
+        if tree == git.ask(&["rev-parse", "--verify", &format!("{head}^{{tree}}")]).await? {
+            return Ok(head);
+        }
+        let first = task.prompt.lines().next().unwrap_or_default();
+        let subject: String = first.chars().filter(|char| !char.is_control()).take(72).collect();
+        let message = format!("{subject}\n\nTask: {}\n", task.id);
+        let arguments =
+            ["-c", NAME, "-c", ADDRESS, "commit-tree", "--no-gpg-sign", "-p", &head, "-F", "-", &tree];
+        let commit = git.run(&arguments, message.into_bytes()).await?;
+        let commit = String::from_utf8_lossy(&commit).trim_end().to_owned();
+        git.run(&["update-ref", "-m", "task", "HEAD", &commit], Vec::new()).await?;
+        Ok(commit)
     }
 
     /// From an empty repository of our own that borrows the objects: the settings of the clone, which a model could have
@@ -316,13 +299,6 @@ impl Checkout {
     async fn discard(&self) {
         let _ = std::fs::remove_file(&self.marker);
         let _ = std::fs::remove_file(self.large_files());
-        if let Some(repository) = &self.repository
-            && let (Ok(git), Some(folder)) = (Git::open(repository).await, self.folder.to_str())
-            && self.folder.exists()
-        {
-            let _lock = self.lock_worktrees().await;
-            let _ = git.run(&["worktree", "remove", "--force", "--force", folder], Vec::new()).await;
-        }
         let folder = self.folder.clone();
         let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(folder)).await;
     }
@@ -352,6 +328,57 @@ async fn find_commit(git: &Git, task: &Task, names: &[&str]) -> Result<String, S
     Err(format!("{} is no branch, tag or commit of {}.", task.reference, task.repo))
 }
 
+/// Puts every file of the folder into the index that is not ignored. A repository inside of it is left out: git would run
+/// what that one names.
+async fn add_all(git: &Git, folder: &Path) -> Result<(), String> {
+    let known = git.run(&["ls-files", "-z", "--stage"], Vec::new()).await?;
+    let new = git.run(&["ls-files", "-z", "--others", "--exclude-standard"], Vec::new()).await?;
+    let is_link = |entry: &&[u8]| entry.starts_with(b"160000 ");
+    let path_of =
+        |entry: &[u8]| entry.iter().position(|byte| *byte == b'\t').map(|at| entry[at + 1..].to_vec());
+    let known = known.split(|byte| *byte == 0).filter(|entry| !is_link(entry)).filter_map(path_of);
+    let new = new.split(|byte| *byte == 0).filter(|path| !path.is_empty() && !path.ends_with(b"/"));
+    let (mut present, mut gone) = (Vec::new(), Vec::new());
+    for path in known.chain(new.map(<[u8]>::to_vec)) {
+        let name = platform::name_from_bytes(path.clone());
+        let list = match entry(folder, Path::new(&name)) {
+            Entry::File => &mut present,
+            Entry::Missing => &mut gone,
+            Entry::OfAnother => continue,
+        };
+        list.extend(path);
+        list.push(0);
+    }
+    git.run(&["update-index", "-z", "--force-remove", "--stdin"], gone).await?;
+    git.run(&["update-index", "-z", "--add", "--replace", "--stdin"], present).await.map(drop)
+}
+
+/// What is at a path of the folder.
+enum Entry {
+    /// A file or a link.
+    File,
+    Missing,
+    /// A folder on the way has a repository of its own.
+    OfAnother,
+}
+
+fn entry(folder: &Path, path: &Path) -> Entry {
+    let mut above = folder.to_owned();
+    for name in path.parent().into_iter().flat_map(Path::iter) {
+        above.push(name);
+        if !above.symlink_metadata().is_ok_and(|kind| kind.is_dir()) {
+            return Entry::Missing;
+        }
+        if above.join(".git").symlink_metadata().is_ok() {
+            return Entry::OfAnother;
+        }
+    }
+    match folder.join(path).symlink_metadata() {
+        Ok(kind) if !kind.is_dir() => Entry::File,
+        Ok(_) | Err(_) => Entry::Missing,
+    }
+}
+
 fn diff<'a>(what: &[&'a str]) -> Vec<&'a str> {
     [
         &["diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"],
@@ -364,48 +391,119 @@ fn diff<'a>(what: &[&'a str]) -> Vec<&'a str> {
 mod tests {
     use super::*;
 
+    async fn repository(place: &Path) -> (PathBuf, Git) {
+        let repository = place.join("shop");
+        std::fs::create_dir(&repository).expect("a folder");
+        let main = Git::open(&repository).await.expect("git");
+        main.run(&["init", "--quiet", "--initial-branch=main"], Vec::new()).await.expect("a repository");
+        std::fs::write(repository.join("file"), "one\n").expect("a file");
+        main.run(&["add", "file"], Vec::new()).await.expect("an index");
+        let commit = ["-c", NAME, "-c", ADDRESS, "commit", "--quiet", "--message=first"];
+        main.run(&commit, Vec::new()).await.expect("a commit");
+        (repository, main)
+    }
+
+    async fn checkout_of(place: &Path, repository: &Path, main: &Git) -> Checkout {
+        let base = main.ask(&["rev-parse", "HEAD"]).await.expect("a commit");
+        let checkout = Checkout {
+            folder: place.join("task"),
+            base: base.clone(),
+            origin: Origin::Left,
+            marker: place.join("task.base"),
+            repository: Some(repository.to_owned()),
+            branch: "dragoman/task".to_owned(),
+        };
+        local_repository::borrow_into(&checkout.folder, repository, &base).await.expect("a checkout");
+        checkout
+    }
+
     #[tokio::test]
     async fn locks_of_a_killed_git_are_removed_and_no_others() {
         let folder = tempfile::tempdir().expect("a folder");
         let place = folder.path().canonicalize().expect("a path");
-        let repository = place.join("shop");
-        std::fs::create_dir(&repository).expect("a folder");
-        let main = Git::open(&repository).await.expect("git");
-        let commit = ["-c", NAME, "-c", ADDRESS, "commit", "--quiet", "--allow-empty", "--message=first"];
-        main.run(&["init", "--quiet"], Vec::new()).await.expect("a repository");
-        main.run(&commit, Vec::new()).await.expect("a commit");
-        for name in ["task", "other"] {
-            let worktree = place.join(name);
-            let add = ["worktree", "add", "--quiet", "--detach", worktree.to_str().expect("text")];
-            main.run(&add, Vec::new()).await.expect("a worktree");
-        }
+        let (repository, main) = repository(&place).await;
+        let checkout = checkout_of(&place, &repository, &main).await;
         let data = repository.join(".git");
         std::fs::create_dir_all(data.join("refs/heads/dragoman")).expect("a folder");
-        let own = ["worktrees/task/index.lock", "worktrees/task/HEAD.lock", "refs/heads/dragoman/task.lock"];
-        let others = ["worktrees/other/index.lock", "index.lock", "refs/heads/dragoman/other.lock"];
-        for lock in own.iter().chain(&others) {
-            std::fs::write(data.join(lock), "").expect("a lock");
+        let others = ["index.lock", "refs/heads/dragoman/other.lock"];
+        let own = checkout.folder.join(".git/index.lock");
+        for lock in
+            [&own, &data.join("refs/heads/dragoman/task.lock"), &data.join(others[0]), &data.join(others[1])]
+        {
+            std::fs::write(lock, "").expect("a lock");
         }
         std::fs::write(place.join("task.index.lock"), "").expect("a lock");
-        let checkout = Checkout {
-            folder: place.join("task"),
-            base: String::new(),
-            origin: Origin::Left,
-            marker: place.join("task.base"),
-            repository: Some(repository),
-            branch: "dragoman/task".to_owned(),
-        };
-        let git = Git::open(&checkout.folder).await.expect("git");
-        std::fs::write(checkout.folder.join("work.txt"), "line").expect("a file");
-        assert!(git.run(&["add", "--all"], Vec::new()).await.is_err());
         checkout.remove_locks().await;
-        git.run(&["add", "--all"], Vec::new()).await.expect("the index is free");
-        git.run(&["branch", "--force", &checkout.branch, "HEAD"], Vec::new())
-            .await
-            .expect("the branch is free");
+        assert!(!own.exists() && !data.join("refs/heads/dragoman/task.lock").exists());
         assert!(!place.join("task.index.lock").exists());
         for lock in others {
             assert!(data.join(lock).exists(), "{lock} belongs to others");
         }
+    }
+
+    /// A model made a repository inside of the checkout whose settings name a program. One is in the place of a submodule,
+    /// at the commit that the project names: `git add --all` looks into it.
+    #[tokio::test]
+    async fn git_enters_no_repository_that_a_model_made() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().canonicalize().expect("a path");
+        let (repository, main) = repository(&place).await;
+        let first = main.ask(&["rev-parse", "HEAD"]).await.expect("a commit");
+        let link = format!("160000,{first},lib");
+        main.run(&["update-index", "--add", "--cacheinfo", &link], Vec::new()).await.expect("a submodule");
+        main.run(&["-c", NAME, "-c", ADDRESS, "commit", "--quiet", "--message=lib"], Vec::new())
+            .await
+            .expect("a commit");
+        let checkout = checkout_of(&place, &repository, &main).await;
+        let ran = place.join("ran");
+        for name in ["lib", "nested"] {
+            let nested = checkout.folder.join(name);
+            local_repository::borrow_into(&nested, &repository, &first).await.expect("a repository");
+            std::fs::write(nested.join(".gitattributes"), "* filter=evil\n").expect("a file");
+            std::fs::write(nested.join("file"), "two\n").expect("a file");
+            let known = std::fs::read_to_string(nested.join(".git/config")).expect("settings");
+            let evil = format!(
+                "{known}[filter \"evil\"]\n\tclean = touch {0}; cat\n[core]\n\tfsmonitor = touch {0}; true\n",
+                ran.display()
+            );
+            std::fs::write(nested.join(".git/config"), evil).expect("settings");
+        }
+        let settings = "[submodule \"lib\"]\n\tpath = lib\n\turl = x\n\tignore = none\n";
+        std::fs::write(checkout.folder.join(".gitmodules"), settings).expect("a file");
+        std::fs::write(checkout.folder.join("work.txt"), "line\n").expect("a file");
+        std::fs::remove_file(checkout.folder.join("file")).expect("a file");
+        let patch = checkout.changes().await.expect("a patch");
+        let patch = String::from_utf8_lossy(&patch);
+        assert!(
+            patch.contains("+line") && patch.contains("deleted file") && !patch.contains("nested"),
+            "{patch}"
+        );
+        let git = Git::open(&checkout.folder).await.expect("git");
+        add_all(&git, &checkout.folder).await.expect("an index");
+        git.run(&["tag", "of-the-model"], Vec::new()).await.expect("a tag");
+        let tree = git.ask(&["write-tree"]).await.expect("a tree");
+        let arguments = ["-c", NAME, "-c", ADDRESS, "commit-tree", "-p", &checkout.base, "-m", "work", &tree];
+        let commit = git.ask(&arguments).await.expect("a commit");
+        local_repository::hand_over(
+            &git,
+            &repository,
+            &checkout.marker,
+            &checkout.base,
+            &commit,
+            &checkout.branch,
+        )
+        .await
+        .expect("a branch");
+        assert!(!ran.exists(), "a program of the nested repository ran");
+        assert_eq!(main.ask(&["show", "dragoman/task:work.txt"]).await.as_deref(), Ok("line"));
+        // Nothing but the branch is left in the source.
+        assert_eq!(
+            main.ask(&["for-each-ref", "--format=%(refname)"]).await.expect("refs"),
+            "refs/heads/dragoman/task\nrefs/heads/main"
+        );
+        let left: Vec<_> =
+            std::fs::read_dir(&place).expect("a folder").flatten().map(|entry| entry.file_name()).collect();
+        assert!(left.iter().all(|name| name == "shop" || name == "task"), "{left:?}");
+        assert!(!repository.join(".git/worktrees").exists());
     }
 }

@@ -21,11 +21,13 @@ struct Pointer {
     size: u64,
 }
 
-/// Replaces pointers by what they name and returns the paths. `address`: where the repository came from.
+/// Replaces pointers by what they name and returns the paths. `address`: where the repository came from; `source`: the git
+/// directory that has the objects.
 pub(super) async fn fetch(
     network: &Network,
     folder: &Path,
     address: Option<&str>,
+    source: &Path,
 ) -> Result<Vec<String>, String> {
     let git = Git::open(folder).await?;
     let listed = git.run(&["ls-tree", "-r", "-l", "-z", "HEAD"], Vec::new()).await?;
@@ -42,8 +44,7 @@ pub(super) async fn fetch(
         let fetched = network.run(folder, &arguments).await;
         fetched.map_err(|problem| format!("The large files cannot be fetched: {problem}"))?;
     }
-    let common = git.ask(&["rev-parse", "--path-format=absolute", "--git-common-dir"]).await?;
-    let objects = Path::new(&common).join("lfs/objects");
+    let objects = source.join("lfs/objects");
     let folder = folder.to_owned();
     let replaced = tokio::task::spawn_blocking(move || {
         for (path, pointer) in &pointers {

@@ -8,8 +8,10 @@ mod attempt;
 mod checkout;
 mod git;
 mod large_files;
+mod local_repository;
 pub(crate) mod policy;
 mod progress;
+mod report;
 pub(crate) mod repository;
 mod submodules;
 
@@ -25,6 +27,7 @@ use store_postgres::{Claim, Renewal, TaskQueue, TaskState};
 use attempt::Ended;
 use checkout::{Checkout, Work};
 use policy::Limits;
+use report::Report;
 
 use crate::commands::task_arguments::WorkerArguments;
 
@@ -35,6 +38,8 @@ const REST: Duration = Duration::from_secs(2);
 /// How often a worker looks for tasks that are too old to be kept, and how many it deletes at a time.
 const CLEANING: Duration = Duration::from_secs(3600);
 const CLEANED: usize = 200;
+/// Tasks that are looked at for the end of `--drain`.
+const LISTED: usize = 100_000;
 
 /// The chat of a task.
 pub(crate) fn chat_of(task: &str) -> SessionId {
@@ -48,6 +53,7 @@ pub(crate) struct Worker {
     /// A private folder for checkouts.
     pub(crate) folder: PathBuf,
     network: git::Network,
+    report: Report,
 }
 
 /// Deletes a task that has ended, its chat first. False: it waits or runs.
@@ -87,7 +93,8 @@ pub(crate) async fn work(
     let folder = checkout::private_folder(environment)
         .map_err(|error| Failure::user(format!("There is no folder for checkouts: {error}.")))?;
     let network = git::Network::new(resolved.settings.network.ca_cert_file.as_deref());
-    let worker = Worker { queue, store, settings, folder, network };
+    let report = Report { json: arguments.json };
+    let worker = Worker { queue, store, settings, folder, network, report };
     let stop = CancellationToken::new();
     let signal = process::shutdown_signal()
         .map_err(|error| Failure::internal(format!("Signals cannot be received: {error}.")))?;
@@ -113,7 +120,7 @@ impl Worker {
             }
             match self.queue.claim(&allowed).await {
                 Ok(Some(claim)) => self.work_on(claim, stop).await,
-                Ok(None) if drain && self.queue.unfinished().await.is_ok_and(|left| left == 0) => break,
+                Ok(None) if drain && self.is_drained().await => break,
                 Ok(None) => pause(POLL, stop).await,
                 // A wrong password does not become right.
                 Err(failure) if failure.retry_after.is_none() => return Err(failure),
@@ -124,6 +131,23 @@ impl Worker {
             }
         }
         Ok(())
+    }
+
+    /// No task is left that this worker may take, now or when another worker loses it. Tasks of other workers are named.
+    async fn is_drained(&self) -> bool {
+        let (waiting, running) = (
+            self.queue.list(Some(TaskState::Waiting), LISTED).await,
+            self.queue.list(Some(TaskState::Running), LISTED).await,
+        );
+        let (Ok(waiting), Ok(running)) = (waiting, running) else { return false };
+        let left: Vec<store_postgres::Task> = waiting.into_iter().chain(running).collect();
+        let is_own =
+            |task: &store_postgres::Task| repository::is_named(&self.settings.repositories, &task.repo);
+        if left.iter().any(is_own) {
+            return false;
+        }
+        left.iter().for_each(|task| self.report.left(task));
+        true
     }
 
     /// Deletes tasks that ended longer ago than the settings keep them.
@@ -290,7 +314,12 @@ impl Worker {
         };
         let patch = (!work.patch.is_empty()).then_some(work.patch.as_slice());
         match self.queue.finish(claim, state, &outcome.to_string(), patch).await {
-            Ok(is_own) => is_own,
+            Ok(is_own) => {
+                if is_own {
+                    self.report.ended(&claim.task, state, ended, work);
+                }
+                is_own
+            }
             Err(failure) => {
                 tracing::warn!(%failure, "the end of a task cannot be written");
                 false

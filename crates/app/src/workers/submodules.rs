@@ -48,7 +48,9 @@ pub(super) async fn fetch(
         }
         if parent.depth > 0 {
             if with_large_files {
-                large_files::fetch(&worker.network, &parent.folder, parent.address.as_deref()).await?;
+                let source = parent.folder.join(".git");
+                large_files::fetch(&worker.network, &parent.folder, parent.address.as_deref(), &source)
+                    .await?;
             }
             let repository = parent.folder.join(".git");
             let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(repository)).await;

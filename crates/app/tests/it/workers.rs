@@ -116,7 +116,12 @@ async fn a_task_leaves_a_branch_a_patch_and_its_chat() {
     farm.fake.respond_with(work_once);
     let id = farm.submit("/init @README.md Write a line", &[]).await;
     assert_eq!(farm.show(&id).await["state"], "waiting");
-    farm.drain().await;
+    let mut command: tokio::process::Command = farm.home.command(&["worker", "--drain"]).into();
+    command.env("DRAGOMAN_CONFIG", farm.config.to_string()).stdin(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(Duration::from_secs(100), command.output()).await;
+    let output = output.expect("the queue becomes empty").expect("it starts");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.starts_with(&format!("done {id} ")) && said.lines().count() == 1, "{said}");
 
     let task = farm.show(&id).await;
     assert_eq!((&task["state"], &task["attempts"]), (&json!("done"), &json!(1)), "{task:#}");
@@ -234,11 +239,14 @@ async fn tasks_are_cancelled_and_refused() {
     let other = farm.home.path().join("other");
     make_repository(&other);
     let task = farm.ok(&["submit", "x", "--repo", other.to_str().expect("text")]).await;
-    let mut worker = farm.worker(&[]);
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    let mut command: tokio::process::Command = farm.home.command(&["worker", "--drain", "--json"]).into();
+    command.env("DRAGOMAN_CONFIG", farm.config.to_string()).stdin(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(Duration::from_secs(60), command.output()).await;
+    let output = output.expect("it does not wait for the task").expect("it starts");
+    let line: Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
+    assert_eq!((&line["task"], &line["outcome"]), (&json!(task.trim()), &json!("left")), "{line}");
+    assert!(line["message"].as_str().is_some_and(|why| why.contains("worker.repositories")), "{line}");
     assert_eq!(farm.show(task.trim()).await["state"], "waiting");
-    worker.start_kill().expect("kill");
-    worker.wait().await.expect("a status");
 
     for bad in ["ext::sh -c true", "http://example.com/x", "file:///etc", "https://me:secret@example.com/x"] {
         let (code, _, err) = run_command(&farm.home, &farm.config, &["submit", "x", "--repo", bad]).await;
