@@ -6,7 +6,7 @@ use std::sync::Arc;
 use config::{HookAction, HookCommand};
 use domain::{BoxFuture, CancellationToken};
 use engine::{HookExit, HookRunner};
-use process::sandbox::Grant;
+use process::sandbox::{Allowance, GitAccess, Grant};
 use process::{End, Finished, OutputLimit, Spawn};
 
 use crate::sandboxing::WorkspaceSandbox;
@@ -41,7 +41,8 @@ impl WorkspaceHooks {
             Some(WorkspaceSandbox { sandbox, grants, .. }) => {
                 let network = action.network.then_some(Grant::Network);
                 let grants: Vec<Grant> = grants.iter().cloned().chain(network).collect();
-                spawn.confine(sandbox.clone(), grants)
+                let allowance = Allowance { grants, git: GitAccess::Copy, ..Allowance::default() };
+                spawn.confine(sandbox.clone(), allowance)
             }
             None => spawn,
         }

@@ -18,7 +18,7 @@ use crate::{built_in_tools, sandboxing};
 
 /// A checkout of a large repository takes its time.
 const GIT_TIMEOUT: Duration = Duration::from_secs(300);
-const OUTPUT_BYTES: usize = 1 << 20;
+const OUTPUT_BYTES: usize = 32 << 20;
 /// Files of git's that stand for work under way.
 const UNDER_WAY: &[&str] =
     &["rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG"];
@@ -94,6 +94,11 @@ impl WorkspaceWorktrees {
         if folder.join(".gitmodules").exists() {
             return Err("it has submodules.".to_owned());
         }
+        // `git worktree remove` would look into one, with the settings that are there.
+        let listed = git(folder, &["ls-files", "--stage"]).await?;
+        if listed.lines().any(|line| line.starts_with("160000 ")) {
+            return Err("it has submodules.".to_owned());
+        }
         let changes = git(folder, &["status", "--porcelain", "--untracked-files=all"]).await?;
         if let count @ 1.. = changes.lines().count() {
             return Err(format!("{count} files have changes that are not committed."));
@@ -164,7 +169,7 @@ async fn git(folder: &Path, arguments: &[&str]) -> Result<String, String> {
         .run(&cancel)
         .await
         .map_err(|error| error.to_string())?;
-    if finished.success() {
+    if finished.success() && finished.stdout.dropped == 0 {
         return Ok(String::from_utf8_lossy(&finished.stdout.head).into_owned());
     }
     let said = String::from_utf8_lossy(&finished.stderr.head);

@@ -348,7 +348,6 @@ async fn confine(spawn: Spawn, options: &Options) -> Result<Spawn, String> {
     made.map_err(|error| format!("{}: {error}.", options.cache.display()))?;
     let allowance = Allowance {
         strict: contains,
-        keeps_git: true,
         keeps_run_later: true,
         run_later: options.read_only.clone(),
         ..Allowance::default()

@@ -1,7 +1,9 @@
 //! The handle of a running child: its pipes, its end, and the promise that it does not outlive the handle.
 //! `wait` and `stop` take `&self`, so that one task may follow a child while another ends it.
 
+use std::path::PathBuf;
 use std::process::ExitStatus;
+use std::sync::{Mutex, PoisonError};
 
 use sandbox::proxy::Proxy;
 use tokio::sync::watch;
@@ -38,6 +40,8 @@ pub struct Child {
     phase: watch::Receiver<Phase>,
     guard: Guard,
     pub(crate) proxy: Option<Proxy>,
+    /// Looks at the workspace after a child that ends.
+    pub(crate) leftovers: Mutex<Option<sandbox::Guard>>,
 }
 
 impl Child {
@@ -55,6 +59,7 @@ impl Child {
             phase: started.phase,
             guard: started.guard,
             proxy: None,
+            leftovers: Mutex::default(),
         }
     }
 
@@ -79,6 +84,20 @@ impl Child {
     /// Hosts that its sandbox refused, as `host:port`.
     pub fn refused_hosts(&self) -> Vec<String> {
         self.proxy.as_ref().map(Proxy::refused).unwrap_or_default()
+    }
+
+    /// What it leaves behind is looked at even where nobody waits for its end.
+    pub(crate) fn arm_leftovers(&self) {
+        if let Some(leftovers) = self.leftovers.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            leftovers.arm();
+        }
+    }
+
+    /// Takes back what the child left behind and git would obey, and names it; once, after its end.
+    pub async fn take_back(&self) -> Vec<PathBuf> {
+        let leftovers = self.leftovers.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(leftovers) = leftovers else { return Vec::new() };
+        tokio::task::spawn_blocking(|| leftovers.end()).await.unwrap_or_default()
     }
 
     /// How the child ended, or `None` while it runs.

@@ -102,6 +102,7 @@ async fn try_policy(sandbox: &Sandbox, policy: &Policy) -> Result<(), String> {
 /// A command line for the helper, and what answers it.
 pub(crate) struct Confined {
     pub(crate) command: Command,
+    pub(crate) leftovers: Option<sandbox::Guard>,
     ours: StdStream,
     proxy: Proxy,
     ports: Vec<u16>,
@@ -122,7 +123,12 @@ impl Confinement {
         }
         let Some(mode) = support.mode() else { return Ok(None) };
         let failed = |error: io::Error| ProcessError::Sandbox { reason: error.to_string() };
-        let mut policy = self.sandbox.policy(mode, &self.allowance, directory).map_err(failed)?;
+        let (sandbox, allowance, place) =
+            (self.sandbox.clone(), self.allowance.clone(), directory.to_owned());
+        // It looks at the folders of the workspace.
+        let work = move || sandbox.guarded_policy(mode, &allowance, &place);
+        let planned = tokio::task::spawn_blocking(work).await.map_err(io::Error::other).and_then(|plan| plan);
+        let (mut policy, leftovers) = planned.map_err(failed)?;
         // A program or script of its own may lie in a folder that is replaced.
         let named = arguments.iter().map(Path::new).chain([program]);
         policy.exposed.extend(named.filter(|path| path.is_absolute() && path.is_file()).map(Path::to_owned));
@@ -136,6 +142,7 @@ impl Confinement {
         unsafe { command.pre_exec(move || Ok(rustix::io::fcntl_setfd(&theirs, FdFlags::empty())?)) };
         Ok(Some(Confined {
             command,
+            leftovers,
             ours,
             proxy: self.sandbox.proxy(&self.allowance),
             proxied: policy.network == Network::Proxy,

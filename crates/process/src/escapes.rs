@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandbox::suite::{ATTEMPTS, Attempt, HOME, Outcome, World};
-use sandbox::{Allowance, Sandbox};
+use sandbox::suite::{ATTEMPTS, Attempt, GIT_VARIABLES, HOME, LOOK, Outcome, RUNS_LATER, World};
+use sandbox::{Allowance, GitAccess, Sandbox};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -60,6 +60,10 @@ async fn try_in(lane: &Lane, attempt: &Attempt, victim: u32) -> io::Result<Outco
     lane.world.repair()?;
     let before = lane.world.fingerprint();
     let got_out = try_attempt(lane, attempt, victim).await?;
+    if attempt.category == RUNS_LATER {
+        let (category, name) = (attempt.category, attempt.name.to_owned());
+        return Ok(Outcome { category, name, blocked: !look(&lane.world).await? });
+    }
     let changed = lane.world.fingerprint() != before;
     // A world in the temporary folder is covered by the sandbox's own one: a script that writes there writes nowhere else.
     let is_covered = lane.world.is_in_temporary_folder()
@@ -77,12 +81,31 @@ async fn try_attempt(lane: &Lane, attempt: &Attempt, victim: u32) -> io::Result<
         .envs(lane.world.variables(victim))
         .merge_stderr()
         .deadline(DEADLINE);
+    let runs_later = attempt.category == RUNS_LATER;
+    if runs_later {
+        spawn = spawn.envs(GIT_VARIABLES.iter().copied());
+    }
     let of_home =
         lane.sandbox.as_ref().filter(|_| in_home).map(|sandbox| Arc::new(sandbox.rooted_at(folder)));
     if let Some(sandbox) = of_home.or_else(|| lane.sandbox.clone()) {
-        spawn = spawn.confine(sandbox, Allowance::default());
+        // What an approved command gets: most of what could be left behind.
+        let git = if runs_later { GitAccess::Copy } else { GitAccess::ReadOnly };
+        spawn = spawn.confine(sandbox, Allowance { git, ..Allowance::default() });
     }
     let finished = spawn.run(&CancellationToken::new()).await;
     let finished = finished.map_err(|error| io::Error::other(error.to_string()))?;
     Ok(finished.end == End::Exited(0))
+}
+
+/// Uses git as a person would, outside of the sandbox. True: it ran what the attempt left behind.
+async fn look(world: &World) -> io::Result<bool> {
+    let ran = world.mark_of_later();
+    let spawn = Spawn::shell(LOOK)
+        .directory(world.workspace())
+        .env("HOME", world.home())
+        .envs(GIT_VARIABLES.iter().copied())
+        .merge_stderr()
+        .deadline(DEADLINE);
+    spawn.run(&CancellationToken::new()).await.map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(ran.exists())
 }

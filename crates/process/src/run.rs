@@ -2,6 +2,7 @@
 //! deadline and the caller's wish to stop. Never returns while the tree lives, never waits for a pipe that
 //! a daemon keeps open.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -40,6 +41,8 @@ pub struct Finished {
     pub elapsed: Duration,
     /// Hosts that its sandbox refused, as `host:port`.
     pub refused_hosts: Vec<String>,
+    /// What it left in the workspace that git would obey, and that was taken back.
+    pub taken_back: Vec<PathBuf>,
 }
 
 impl Finished {
@@ -68,6 +71,7 @@ pub(crate) async fn run(
     let input = spawn.take_input();
     let limit = spawn.limit;
     let mut child = spawn.start().await?;
+    child.arm_leftovers();
     let mut reader = OutputReader::new(&mut child, limit);
     let write_input = write_input(child.take_stdin(), input);
     tokio::pin!(write_input);
@@ -89,7 +93,9 @@ pub(crate) async fn run(
         }
     }
     let (stdout, stderr) = reader.finish();
-    Ok(Finished { end, stdout, stderr, elapsed: began.elapsed(), refused_hosts: child.refused_hosts() })
+    let taken_back = child.take_back().await;
+    let refused_hosts = child.refused_hosts();
+    Ok(Finished { end, stdout, stderr, elapsed: began.elapsed(), refused_hosts, taken_back })
 }
 
 /// Writes the input and closes it. A child that does not read its input to the end is no error.

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use platform::programs::{self, Found};
@@ -201,7 +201,7 @@ impl Spawn {
         }
         let name = program.to_string_lossy();
         let failed = |source| ProcessError::from_spawn(&name, source);
-        let (command, confined) = match self.confined(program).await? {
+        let (command, mut confined) = match self.confined(program).await? {
             Some(mut confined) => {
                 let command = std::mem::replace(&mut confined.command, Command::new(program));
                 (command, Some(confined))
@@ -215,6 +215,7 @@ impl Spawn {
         let (command, ends) = self.complete(command).await.map_err(failed)?;
         let started = reaper::spawn(command, self.grace).await?.map_err(failed)?;
         let mut child = Child::new(started, ends.stdin, Some(ends.stdout), ends.stderr);
+        child.leftovers = Mutex::new(confined.as_mut().and_then(|confined| confined.leftovers.take()));
         child.proxy = confined.map(Confined::serve).transpose().map_err(failed)?;
         Ok(child)
     }

@@ -14,8 +14,10 @@ pub enum Grant {
     Port(u16),
     /// A folder or file may be written.
     Write(PathBuf),
-    /// `.git/config` may be changed: remotes, upstream branches, submodules. Hooks may not.
+    /// `.git/config` may be changed: remotes, upstream branches, submodules. Hooks and settings that name programs may not.
     GitConfig,
+    /// The git directory itself may be written, for a server that does not end: it gets no copy.
+    GitWrite,
     /// Passwords and tokens that git, `gh` and `glab` keep for the hosts of repositories.
     GitCredentials,
     /// Downloads from package registries, for a command that nobody approved yet.
@@ -33,7 +35,7 @@ pub enum Grant {
 }
 
 /// The spellings, for the model and for messages.
-pub const SPELLINGS: &str = "network, network:HOST, network:HOST:PORT, port:NUMBER, write:/PATH, registries, run-later, git-config, git-credentials, ssh, signing, cloud, containers";
+pub const SPELLINGS: &str = "network, network:HOST, network:HOST:PORT, port:NUMBER, write:/PATH, registries, run-later, git-config, git-write, git-credentials, ssh, signing, cloud, containers";
 
 impl Grant {
     /// The sentence says what can be asked for.
@@ -63,6 +65,7 @@ impl Grant {
                     .ok_or_else(unknown)
             }
             ("git-config", "") => Ok(Self::GitConfig),
+            ("git-write", "") => Ok(Self::GitWrite),
             ("git-credentials", "") => Ok(Self::GitCredentials),
             ("registries", "") => Ok(Self::Registries),
             ("run-later", "") => Ok(Self::RunLater),
@@ -85,6 +88,9 @@ impl Grant {
             Self::Port(port) => format!("It may connect to port {port} of this machine."),
             Self::Write(path) => format!("It may write to {}.", path.display()),
             Self::GitConfig => "It may change the configuration of the repository (.git/config).".to_owned(),
+            Self::GitWrite => {
+                "It may write the repository itself (.git): git runs what a program puts there.".to_owned()
+            }
             Self::GitCredentials => "It may read the passwords that git, gh and glab keep.".to_owned(),
             Self::Registries => "It may download from package registries.".to_owned(),
             Self::RunLater => {
@@ -109,6 +115,7 @@ impl fmt::Display for Grant {
             Self::Port(port) => write!(f, "port:{port}"),
             Self::Write(path) => write!(f, "write:{}", path.display()),
             Self::GitConfig => f.write_str("git-config"),
+            Self::GitWrite => f.write_str("git-write"),
             Self::GitCredentials => f.write_str("git-credentials"),
             Self::Registries => f.write_str("registries"),
             Self::RunLater => f.write_str("run-later"),
@@ -133,6 +140,7 @@ mod tests {
             "port:5432",
             "write:/srv/data",
             "git-config",
+            "git-write",
             "git-credentials",
             "registries",
             "run-later",

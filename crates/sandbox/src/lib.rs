@@ -5,8 +5,9 @@
 //! our own program, started again with a hidden first argument (`helper`): one thread, so that `fork` is sound.
 
 mod connect;
-mod git;
+mod git_access;
 pub mod grant;
+mod guard;
 mod guarded;
 #[cfg(target_os = "linux")]
 mod helper;
@@ -19,16 +20,19 @@ pub mod policy;
 mod project_grants;
 pub mod proxy;
 pub mod registries;
+mod repositories;
 pub mod seatbelt;
 pub mod suite;
 pub mod support;
 mod temporary;
 
-pub use git::work_tree;
+pub use git_access::GitAccess;
 pub use grant::Grant;
+pub use guard::Guard;
 pub use host_filter::HostFilter;
 pub use launch::{HELPER_ARGUMENT, run_helper};
 pub use places::{Allowance, Facts, Sandbox};
-pub use policy::{Mode, Network, Policy};
+pub use policy::{GitCopy, Mode, Network, Policy};
 pub use project_grants::ProjectGrants;
+pub use repositories::work_tree;
 pub use support::Support;

@@ -8,10 +8,11 @@ use std::fs;
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::git::{self, GitPaths};
+use crate::git_access::{GitAccess, GitView};
 use crate::grant::Grant;
+use crate::guard::Guard;
 use crate::guarded;
 use crate::host_filter::HostFilter;
 use crate::lists;
@@ -60,8 +61,10 @@ pub struct Allowance {
     pub grants: Vec<Grant>,
     /// Nobody approved the command: it reaches no host, and files that run later are read-only.
     pub strict: bool,
-    /// The repository is read-only as well.
-    pub keeps_git: bool,
+    /// What it may do with git directories.
+    pub git: GitAccess,
+    /// It is known to change nothing, so nothing is looked for after it.
+    pub only_reads: bool,
     /// Files that run later are read-only, though a person approved the rest.
     pub keeps_run_later: bool,
     /// What of the workspace runs later, at any depth, where that is known.
@@ -91,11 +94,22 @@ pub struct Sandbox {
     facts: Facts,
     hosts: OnceLock<BTreeSet<Host>>,
     temporary: Mutex<Option<Temporary>>,
+    /// The folders of the workspace, to find git directories again.
+    trees: git::Trees,
 }
 
 impl Sandbox {
     pub fn new(facts: Facts) -> Self {
-        Self { facts, hosts: OnceLock::new(), temporary: Mutex::default() }
+        Self { facts, hosts: OnceLock::new(), temporary: Mutex::default(), trees: git::Trees::default() }
+    }
+
+    pub(crate) fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// What git would find below the workspace folders.
+    pub(crate) fn find_git(&self) -> git::Found {
+        self.trees.find(&self.facts.roots)
     }
 
     /// The same for another workspace folder.
@@ -139,6 +153,7 @@ impl Sandbox {
                 | Grant::Port(_)
                 | Grant::Write(_)
                 | Grant::GitConfig
+                | Grant::GitWrite
                 | Grant::GitCredentials
                 | Grant::Registries
                 | Grant::RunLater
@@ -153,21 +168,52 @@ impl Sandbox {
 
     /// The policy of a command that starts in `directory`.
     pub fn policy(&self, mode: Mode, allowance: &Allowance, directory: &Path) -> io::Result<Policy> {
+        let view = self.git_view(mode, allowance, &self.find_git());
+        self.policy_with(mode, allowance, directory, &view)
+    }
+
+    /// The same, with what looks at the workspace after the command.
+    pub fn guarded_policy(
+        self: &Arc<Self>,
+        mode: Mode,
+        allowance: &Allowance,
+        directory: &Path,
+    ) -> io::Result<(Policy, Option<Guard>)> {
+        let found = if allowance.only_reads { git::Found::default() } else { self.find_git() };
+        let view = self.git_view(mode, allowance, &found);
+        let policy = self.policy_with(mode, allowance, directory, &view)?;
+        let guard = (!allowance.only_reads)
+            .then(|| Guard::new(self.clone(), found, view, &policy.protected, &policy.writable));
+        Ok((policy, guard))
+    }
+
+    /// What looks at the workspace around a call of a server that runs already.
+    pub fn guard(self: &Arc<Self>) -> Guard {
+        let found = self.find_git();
+        let view = self.git_view(Mode::Namespaces, &Allowance::default(), &found);
+        let protected = self.protected(&view.protected);
+        Guard::new(self.clone(), found, view, &protected, &self.caches().0)
+    }
+
+    fn policy_with(
+        &self,
+        mode: Mode,
+        allowance: &Allowance,
+        directory: &Path,
+        git: &GitView,
+    ) -> io::Result<Policy> {
         let grants = &allowance.grants;
         let temporary = self.temporary()?;
-        let mut git: Vec<GitPaths> = self.facts.roots.iter().map(|root| git::paths(root)).collect();
-        git.extend(self.nested_repositories(allowance));
         let hidden = self.hidden(grants);
-        let mut protected = self.protected_from(allowance, &git);
+        let mut protected = self.protected_from(allowance, git);
         let (caches, mut environment) = if allowance.strict { self.strict_caches() } else { self.caches() };
         let mut writable: Vec<PathBuf> =
             self.facts.roots.iter().filter(|root| root.parent().is_some()).cloned().collect();
-        if !allowance.keeps_git {
-            writable.extend(git.into_iter().flat_map(|git| git.writable));
-        }
+        writable.extend(git.writable.iter().cloned());
         writable.extend(caches);
         writable.extend(self.facts.writable.iter().cloned());
-        writable.extend(self.granted_paths(grants, &protected, &hidden)?);
+        let fixed: Vec<PathBuf> = protected.iter().chain(&git.covered).cloned().collect();
+        writable.extend(self.granted_paths(grants, &fixed, &hidden)?);
         let links = guarded::links_in(&self.facts.own_folders);
         // What a grant shows is read, never written, where a folder around it is writable.
         protected.extend(self.facts.own_folders.iter().chain(&links).cloned());
@@ -196,20 +242,16 @@ impl Sandbox {
                 .collect(),
             directory: directory.to_owned(),
             environment,
+            git_copies: git.copies.clone(),
         })
     }
 
     /// What stays as it is, of the user's files and of the project's.
-    fn protected_from(&self, allowance: &Allowance, git: &[GitPaths]) -> Vec<PathBuf> {
-        let mut protected = self.protected(git, &allowance.grants);
+    fn protected_from(&self, allowance: &Allowance, git: &GitView) -> Vec<PathBuf> {
+        let mut protected = self.protected(&git.protected);
         if allowance.strict || allowance.keeps_run_later {
             let nested = allowance.run_later.iter().filter(|path| !is_repository(path)).cloned();
             protected.extend(self.run_later().chain(nested).filter(|path| path.symlink_metadata().is_ok()));
-        }
-        if allowance.keeps_git {
-            let nested = allowance.run_later.iter().filter(|path| is_repository(path)).cloned();
-            let repositories = self.facts.roots.iter().map(|root| root.join(".git")).chain(nested);
-            protected.extend(repositories.filter(|path| path.symlink_metadata().is_ok()));
         }
         protected
     }
@@ -324,27 +366,14 @@ impl Sandbox {
         elsewhere.filter(|path| !self.facts.roots.iter().any(|root| path.starts_with(root))).collect()
     }
 
-    fn protected(&self, git: &[GitPaths], grants: &[Grant]) -> Vec<PathBuf> {
+    fn protected(&self, git: &[PathBuf]) -> Vec<PathBuf> {
         let mut protected: Vec<PathBuf> = lists::RUN_LATER.iter().map(|path| self.at_home(path)).collect();
         for root in &self.facts.roots {
             protected.extend(lists::PROJECT_PROTECTED.iter().map(|path| root.join(path)));
         }
-        for git in git {
-            protected.extend(git.protected.iter().cloned());
-            if !grants.contains(&Grant::GitConfig) {
-                protected.extend(git.configuration.iter().cloned());
-            }
-        }
+        protected.extend(git.iter().cloned());
         protected.retain(|path| path.symlink_metadata().is_ok());
         protected
-    }
-
-    /// Repositories below the workspace folders. Only what is inside of these folders is writable anyway.
-    fn nested_repositories(&self, allowance: &Allowance) -> impl Iterator<Item = GitPaths> {
-        let folders =
-            allowance.run_later.iter().filter(|path| is_repository(path)).filter_map(|path| path.parent());
-        let nested = folders.filter(|folder| !self.facts.roots.iter().any(|root| root == folder));
-        nested.map(|folder| GitPaths { writable: Vec::new(), ..git::paths(folder) })
     }
 
     /// Files and folders of the project that other programs run by themselves.

@@ -28,6 +28,20 @@ pub struct Policy {
     pub directory: PathBuf,
     /// Variables that lead package managers to folders they may write.
     pub environment: Vec<(String, String)>,
+    /// Git directories that the command may change in a copy.
+    #[serde(default)]
+    pub git_copies: Vec<GitCopy>,
+}
+
+/// A git directory of which the command sees a copy. At its end, plain state is taken over from the copy: commits,
+/// branches, the index. Whatever git would obey is not.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GitCopy {
+    pub folder: PathBuf,
+    /// A private folder for what the command writes.
+    pub place: PathBuf,
+    /// Settings that name no program are taken over too.
+    pub configuration: bool,
 }
 
 /// Which wall the kernel can build.

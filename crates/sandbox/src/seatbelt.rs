@@ -60,6 +60,7 @@ mod tests {
             ports: vec![5432],
             directory: "/Users/me/shop".into(),
             environment: Vec::new(),
+            git_copies: Vec::new(),
         }
     }
 

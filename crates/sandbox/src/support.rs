@@ -28,8 +28,8 @@ impl Support {
             Self::Namespaces => "Commands run in a sandbox: namespaces, Landlock and seccomp.".to_owned(),
             Self::Landlock { reason } => format!(
                 "Commands run in a smaller sandbox (Landlock and seccomp), because namespaces are not available \
-                 ({reason}). It has no network, and inside of the workspace it protects neither git hooks nor \
-                 .git/config. Every command that changes something is asked about."
+                 ({reason}). It has no network, and inside of the workspace it protects git directories only after a \
+                 command. Every command that changes something is asked about."
             ),
             Self::Unavailable { reason } => {
                 format!(
@@ -92,6 +92,7 @@ pub fn trials(temporary: std::path::PathBuf) -> [Policy; 2] {
         ports: Vec::new(),
         directory: "/".into(),
         environment: Vec::new(),
+        git_copies: Vec::new(),
     };
     [policy(Mode::Namespaces), policy(Mode::Landlock)]
 }

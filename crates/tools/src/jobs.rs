@@ -15,7 +15,11 @@ use domain::tool::Invocation;
 use process::{Child, Exit, OutputPipe, Spawn};
 use tokio::io::AsyncReadExt;
 
+use crate::tool::shell_output::describe_taken;
+
 const KEPT_OUTPUT: usize = 64 * 1024;
+/// What a job leaves behind is looked at if it ends within this time.
+const LOOKED_AT_AFTER: Duration = Duration::from_secs(600);
 /// Ended jobs that can still be read.
 const KEPT_ENDED: usize = 20;
 /// How long the first output is waited for.
@@ -221,6 +225,14 @@ impl JobList {
 }
 
 impl RunningJob {
+    fn add_output(&self, bytes: &[u8]) {
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        output.bytes.extend(bytes);
+        let over = output.bytes.len().saturating_sub(KEPT_OUTPUT);
+        output.bytes.drain(..over);
+        output.dropped += over as u64;
+    }
+
     /// Ends it, and remembers that somebody did.
     async fn stop(&self) {
         if self.is_running() {
@@ -294,6 +306,13 @@ impl RunningJob {
 /// Tells of the end of a job.
 async fn report_end(job: Arc<RunningJob>, observer: JobsObserver) {
     let _ = job.child.wait().await;
+    // What somebody made in the workspace during a longer time is more likely the user's own.
+    if job.began.elapsed() < LOOKED_AT_AFTER {
+        let taken = job.child.take_back().await;
+        if let Some(text) = describe_taken(&taken) {
+            job.add_output(format!("{text}\n").as_bytes());
+        }
+    }
     observer.observe();
 }
 
@@ -304,10 +323,6 @@ async fn collect_output(job: Arc<RunningJob>, pipe: Option<OutputPipe>) {
         if length == 0 {
             break;
         }
-        let mut output = job.output.lock().unwrap_or_else(PoisonError::into_inner);
-        output.bytes.extend(&buffer[..length]);
-        let over = output.bytes.len().saturating_sub(KEPT_OUTPUT);
-        output.bytes.drain(..over);
-        output.dropped += over as u64;
+        job.add_output(&buffer[..length]);
     }
 }

@@ -172,11 +172,15 @@ const DOWNLOADS: &[(&[&str], &[&str])] = &[
     (&["flutter", "dart"], &["pub", "upgrade"]),
     (&["rustup"], &["component", "default", "install", "self", "target", "toolchain", "update"]),
     (&["playwright"], &["install", "install-deps"]),
-    (&["pre-commit"], &["autoupdate", "install", "install-hooks"]),
+    (&["pre-commit"], &["", "autoupdate", "install", "install-hooks", "run", "try-repo"]),
 ];
 
 /// Uses of git that stay in the repository and lose nothing.
 const GIT_STAYS: &[&str] = &["add", "branch", "commit", "stage", "tag"];
+
+/// Other programs that write the repository: they get a copy of it, as git does.
+const WRITES_GIT: &[&str] =
+    &["git-branchless", "git-lfs", "gitui", "gt", "jj", "lazygit", "lint-staged", "stg", "tig"];
 
 /// Uses of git that talk to a remote.
 const GIT_REMOTE: &[&str] = &["clone", "fetch", "ls-remote", "pull", "push"];
@@ -208,16 +212,23 @@ fn add_needs(command: &Command, folder: &Path, needs: &mut Needs) {
         return git_needs(&arguments, folder, needs);
     }
     needs.more |= PROGRAMS.contains(&program) || downloads(program, &arguments);
+    needs.writes_git |= WRITES_GIT.contains(&program);
     match program {
         "docker" | "docker-compose" | "podman" | "nerdctl" => needs.grants.push(Grant::Containers),
         "aws" | "az" | "gcloud" | "gsutil" | "kubectl" | "helm" | "terraform" | "tofu" | "pulumi" => {
             needs.grants.extend([Grant::Cloud, Grant::Network]);
         }
-        "gh" => needs.grants.extend([
-            Grant::GitCredentials,
-            host("github.com", None),
-            host("api.github.com", None),
-        ]),
+        "gh" => {
+            // The branch of a pull request follows one of a remote.
+            let follows =
+                arguments.starts_with(&["pr", "checkout"]) || arguments.starts_with(&["pr", "create"]);
+            needs.grants.extend(follows.then_some(Grant::GitConfig));
+            needs.grants.extend([
+                Grant::GitCredentials,
+                host("github.com", None),
+                host("api.github.com", None),
+            ]);
+        }
         "glab" => needs.grants.extend([Grant::GitCredentials, host("gitlab.com", None)]),
         "curl" | "wget" | "http" | "https" => {
             needs.grants.extend(arguments.iter().filter_map(|word| web_host(word)))
@@ -386,6 +397,7 @@ mod tests {
             "mkdir -p src/a && touch src/a/b.rs",
             "rm -rf dist",
             "git add -A && git commit -m done",
+            "jj commit -m done",
             "python3 scripts/generate.py > out.txt",
         ] {
             assert_eq!(needs(line, Path::new("/nowhere")), (false, Vec::new()), "{line}");
@@ -396,6 +408,11 @@ mod tests {
     fn commands_that_need_more_are_known() {
         for (line, grants) in [
             ("npm ci", &[][..]),
+            ("pre-commit run --all-files", &[]),
+            (
+                "gh pr checkout 12",
+                &["git-config", "git-credentials", "network:github.com", "network:api.github.com"],
+            ),
             ("yarn", &[]),
             ("python3 -m pip install x", &[]),
             ("cargo add serde", &[]),

@@ -36,6 +36,9 @@ pub(crate) fn run(json: bool) -> ExitCode {
 /// How long the search for readable secrets in one folder may take.
 const SECRETS_DEADLINE: Duration = Duration::from_secs(5);
 
+/// The category of what only this machine has.
+const OWN_SECRETS: &str = "your own secrets";
+
 /// Attempts at the same time.
 const LANES: usize = 8;
 
@@ -97,7 +100,7 @@ async fn own_secrets(environment: &Environment, support: &Support) -> io::Result
         let finished = spawn.run(&CancellationToken::new()).await;
         let finished = finished.map_err(|error| io::Error::other(error.to_string()))?;
         let name = path.display().to_string();
-        outcomes.push(Outcome { category: "your own secrets", name, blocked: !finished.success() });
+        outcomes.push(Outcome { category: OWN_SECRETS, name, blocked: !finished.success() });
     }
     Ok(outcomes)
 }
@@ -128,11 +131,15 @@ impl EscapeReport {
 
     fn json(&self) -> serde_json::Value {
         let (blocked, attempted) = self.counts();
+        // Without the user's own secrets, whose number differs from machine to machine.
+        let built_in = self.outcomes.iter().filter(|outcome| outcome.category != OWN_SECRETS);
         let outcome = |outcome: &Outcome| json!({"category": outcome.category, "name": outcome.name, "blocked": outcome.blocked});
         json!({
             "sandbox": self.support.sentence(),
             "blocked": blocked,
             "attempted": attempted,
+            "builtIn": built_in.clone().count(),
+            "builtInBlocked": built_in.filter(|outcome| outcome.blocked).count(),
             "outcomes": self.outcomes.iter().map(outcome).collect::<Vec<_>>(),
         })
     }

@@ -127,6 +127,49 @@ async fn files_that_run_later_are_protected_at_any_depth() {
     client.end().await;
 }
 
+/// A line that ends with a commit runs unasked, and what it leaves in the git directory is the commit.
+#[tokio::test]
+async fn a_line_with_a_commit_leaves_nothing_that_git_obeys() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    if !is_whole(&home).await {
+        return;
+    }
+    let ran = home.path().join("ran");
+    let evil = home.path().join("evil.sh");
+    std::fs::write(&evil, format!("#!/bin/sh\ntouch {}\n", ran.display())).expect("a program");
+    std::fs::set_permissions(&evil, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+    let work = home.workspace();
+    let git = |line: &str| {
+        let mut command = std::process::Command::new("bash");
+        command.args(["-c", line]).current_dir(&work).env("HOME", &work);
+        for name in ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"] {
+            command.env(name, "test");
+        }
+        let output = command.output().expect("git runs");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let attack = format!(
+        "test:\n\tcp -r .git other; git -C other config core.fsmonitor {0}; echo ../other > .git/commondir; \
+         git init -q target/x; git -C target/x config core.fsmonitor {0}; \
+         git init -q --bare src; git -C src config core.fsmonitor {0}; echo fixed > file\n",
+        evil.display()
+    );
+    home.write("work/Makefile", &attack);
+    home.write("work/Cargo.toml", "");
+    home.write("work/file", "broken\n");
+    git(
+        "git init -q -b main . && git config user.name test && git config user.email test && git add -A && git commit -qm first",
+    );
+    let mut client = Client::start(&home, &sandboxed(&fake)).await;
+    let line = "make -s test && git commit -qam fix";
+    let result = run_unasked(&mut client, &fake, json!({"command": line})).await;
+    assert_eq!(git("git log --format=%s"), "fix\nfirst\n", "{result}");
+    assert!(result.contains(".git/commondir"), "{result}");
+    git("git status; git diff; cd target/x && git status; cd ../../src && git status");
+    assert!(!ran.exists() && !work.join(".git/commondir").exists(), "{result}");
+    client.end().await;
+}
+
 /// Hooks of the user's own configuration keep the network, unless they say otherwise.
 #[tokio::test]
 async fn hooks_of_the_user_keep_their_network() {

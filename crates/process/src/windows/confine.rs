@@ -39,6 +39,7 @@ pub async fn sandbox_support(_sandbox: &Sandbox) -> &'static Support {
 /// A command line for the helper; there is none here.
 pub(crate) struct Confined {
     pub(crate) command: Command,
+    pub(crate) leftovers: Option<sandbox::Guard>,
     proxy: Proxy,
 }
 

@@ -7,6 +7,7 @@
 
 mod connections;
 mod filter;
+mod git_copy;
 mod guards;
 mod lan;
 mod mounts;
@@ -112,12 +113,17 @@ fn in_namespaces(order: Order) -> Setup<ExitCode> {
         }
         child => {
             drop((outcome, is_built));
-            if let Err(error) = mounts::build(&order.policy) {
-                // The first process reads the end of the pipe and starts nothing.
-                drop(built);
-                wait_for(child)?;
-                return Err(error);
-            }
+            let copies = match mounts::build(&order.policy) {
+                Ok(copies) => copies,
+                Err(error) => {
+                    // The first process reads the end of the pipe and starts nothing.
+                    drop(built);
+                    wait_for(child)?;
+                    return Err(error);
+                }
+            };
+            let errors =
+                if copies.is_empty() { None } else { io::stderr().as_fd().try_clone_to_owned().ok() };
             let _ = built.write_all(&[0]);
             drop((built, order));
             // Until the command runs, a signal that asks it to end ends this process, and with it those within.
@@ -125,6 +131,7 @@ fn in_namespaces(order: Order) -> Setup<ExitCode> {
             ignore_asking(true);
             close_standard_streams();
             let status = wait_for(child)?;
+            git_copy::take_over(copies, errors);
             let mut told = [0; 4];
             let inner = result.read_exact(&mut told).map(|()| ExitStatus::from_raw(i32::from_ne_bytes(told)));
             Ok(end_like(inner.unwrap_or(status)))

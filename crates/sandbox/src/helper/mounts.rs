@@ -19,6 +19,7 @@ use rustix::mount::{
     open_tree,
 };
 
+use super::git_copy::GitCopy;
 use super::guards::{self, Guards};
 use super::{Setup, SetupError, Step};
 use crate::policy::Policy;
@@ -38,10 +39,12 @@ pub(super) fn make_private() -> Setup<()> {
     mount_change("/", private).step("private mounts")
 }
 
-pub(super) fn build(policy: &Policy) -> Setup<()> {
+/// Returns the copies of git directories, from which state is taken over when the command has ended.
+pub(super) fn build(policy: &Policy) -> Setup<Vec<GitCopy>> {
     let temporary = Temporary::copy(&policy.temporary)?;
     let devices = copy_devices();
-    let mut layers = collect_layers(policy)?;
+    let copies: Vec<GitCopy> = policy.git_copies.iter().filter_map(GitCopy::make).collect();
+    let mut layers = collect_layers(policy, &copies)?;
     layers.extend(covers(policy)?);
     // The root first; of two for one path, the stricter one last.
     layers.sort_by_key(|layer| (layer.path.components().count(), layer.rank));
@@ -55,7 +58,7 @@ pub(super) fn build(policy: &Policy) -> Setup<()> {
     for folder in [c"/run", c"/dev"] {
         set_attributes_of_one(folder, READ_ONLY | NO_SETUID).step("read-only folders")?;
     }
-    Ok(())
+    Ok(copies)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,26 +94,38 @@ impl Layer {
     }
 }
 
-fn collect_layers(policy: &Policy) -> Setup<Vec<Layer>> {
+fn collect_layers(policy: &Policy, copies: &[GitCopy]) -> Setup<Vec<Layer>> {
     let mut layers = Vec::new();
     let real = |paths: &[PathBuf]| -> Vec<PathBuf> {
         paths.iter().filter_map(|path| path.canonicalize().ok()).collect()
     };
     let writable = real(&policy.writable);
     let is_inside = |path: &Path| writable.iter().any(|folder| path.starts_with(folder));
-    // Everything else is read-only anyway.
     let mut protected = real(&policy.protected);
-    protected.retain(|path| is_inside(path));
+    // A git directory that could not be copied is read-only; a link to one that was leads to the copy.
+    let is_copied = |folder: &PathBuf| copies.iter().any(|copy| copy.folder == *folder);
+    let is_in_copy = |path: &PathBuf| copies.iter().any(|copy| path.starts_with(&copy.folder));
+    let wanted = policy.git_copies.iter().filter_map(|copy| copy.folder.canonicalize().ok());
+    protected.extend(wanted.filter(|folder| !is_copied(folder)));
+    // Everything else is read-only anyway.
+    protected.retain(|path| !is_copied(path) && (is_inside(path) || is_in_copy(path)));
     let hidden = real(&policy.hidden);
     let is_kept = |path: &Path| protected.iter().chain(&hidden).any(|kept| path.starts_with(kept));
     let mut guards = Guards::find(&policy.guarded, &writable);
     guards.fixed.retain(|path| !is_kept(path));
-    guards.pinned.extend(between(&writable, &protected, &hidden));
+    let fixed: Vec<PathBuf> =
+        protected.iter().chain(copies.iter().map(|copy| &copy.folder)).cloned().collect();
+    guards.pinned.extend(between(&writable, &fixed, &hidden));
     let mut open: BTreeSet<PathBuf> = guards.pinned;
     open.extend(guards.fixed.iter().flat_map(|folder| guards::entries_of(folder)));
     open.retain(|path| !is_kept(path));
     open.extend(writable.iter().filter(|path| !protected.contains(path)).cloned());
-    open.retain(|path| !guards.fixed.contains(path));
+    // The real folders must not be laid over a copy.
+    open.retain(|path| !guards.fixed.contains(path) && !is_in_copy(path));
+    for copied in copies {
+        let layer = copy(&copied.merged, Rank::Writable)?;
+        layers.extend(layer.map(|layer| Layer { path: copied.folder.clone(), ..layer }));
+    }
     for (paths, rank) in [
         (open, Rank::Writable),
         (guards.fixed, Rank::Fixed),
@@ -154,7 +169,7 @@ fn copy(path: &Path, rank: Rank) -> Setup<Option<Layer>> {
     Ok(Some(Layer { path: path.to_owned(), rank, tree, is_folder }))
 }
 
-fn clone(place: &OwnedFd) -> rustix::io::Result<OwnedFd> {
+pub(super) fn clone(place: &OwnedFd) -> rustix::io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_RECURSIVE
@@ -259,7 +274,7 @@ pub(super) fn own_proc() -> Setup<()> {
     mount("proc", "/proc", "proc", flags, c"").step("/proc")
 }
 
-fn own_tmpfs(path: impl AsRef<Path>) -> rustix::io::Result<()> {
+pub(super) fn own_tmpfs(path: impl AsRef<Path>) -> rustix::io::Result<()> {
     mount("tmpfs", path.as_ref(), "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=755")
 }
 

@@ -39,7 +39,8 @@ pub(super) fn restrict(policy: &Policy) -> Setup<()> {
             for folder in OWN_FOLDERS {
                 rules.allow(Path::new(folder), all)?;
             }
-            policy.writable.iter().try_for_each(|path| rules.allow(path, all))?;
+            let copies = policy.git_copies.iter().map(|copy| &copy.folder);
+            policy.writable.iter().chain(copies).try_for_each(|path| rules.allow(path, all))?;
         }
         Mode::Landlock => {
             rules.allow(Path::new("/"), AccessFs::ReadDir.into())?;

@@ -1,4 +1,4 @@
-//! The list. `$HOME`, `$OUTSIDE`, `$TOOL`, `$VICTIM`, `$PORT`, `$UDP`, `$SOCKET`, `$SOCKETS`, `$TMPSOCKET` and
+//! The list. `$HOME`, `$OUTSIDE`, `$TOOL`, `$VICTIM`, `$PORT`, `$UDP`, `$SOCKET`, `$SOCKETS`, `$TMPSOCKET`, `$EVIL` and
 //! `$ABSTRACT` are of the small world; the working folder is its workspace, a git repository. Attempts of the category
 //! [`HOME`] have the whole home as their workspace.
 
@@ -247,5 +247,62 @@ pub const ATTEMPTS: &[Attempt] = attempts! {
     "environment" {
         "a key in the environment" => "env | grep -q CANARY";
         "our own process's environment" => "for p in /proc/[0-9]*/environ; do grep -aqs CANARY $p && exit 0; done; exit 1";
+    }
+    "runs later" {
+        "settings of the repository" => "echo \"[core] fsmonitor = $EVIL\" >> .git/config";
+        "settings by git" => "git config core.fsmonitor $EVIL";
+        "settings by git in a file" => "git config --file .git/config core.fsmonitor $EVIL";
+        "settings by renaming" => "cp .git/config c; echo \"[core] fsmonitor = $EVIL\" >> c; mv -f c .git/config";
+        "settings behind a link" => "cp .git/config c; echo \"[core] fsmonitor = $EVIL\" >> c; ln -sf ../c .git/config";
+        "settings through a hard link" => "ln .git/config c && echo \"[core] fsmonitor = $EVIL\" >> c";
+        "settings through a descriptor" => "exec 3>>.git/config && echo \"[core] fsmonitor = $EVIL\" >&3";
+        "settings of a worktree" => "git config extensions.worktreeConfig true; echo \"[core] fsmonitor = $EVIL\" >> .git/config.worktree";
+        "an included file" => "echo \"[core] fsmonitor = $EVIL\" >> shared.inc";
+        "an included file behind a link" => "echo \"[core] fsmonitor = $EVIL\" >> c; ln -s c shared.inc";
+        "a common directory elsewhere" => "cp -r .git other; echo \"[core] fsmonitor = $EVIL\" >> other/config; echo ../other > .git/commondir";
+        "a common directory by renaming" => "cp -r .git other; echo \"[core] fsmonitor = $EVIL\" >> other/config; echo ../other > c; mv c .git/commondir";
+        "a common directory behind a link" => "cp -r .git other; echo \"[core] fsmonitor = $EVIL\" >> other/config; echo ../other > c; ln -s ../c .git/commondir";
+        "a hook before a commit" => "cp $EVIL .git/hooks/pre-commit";
+        "a hook for the index" => "cp $EVIL .git/hooks/post-index-change";
+        "a hook for references" => "cp $EVIL .git/hooks/reference-transaction";
+        "a hook behind a link" => "ln -s $EVIL .git/hooks/pre-commit";
+        "another folder of hooks" => "mkdir h; cp $EVIL h/pre-commit; mv .git/hooks .git/old; ln -s ../h .git/hooks";
+        "another repository in its place" => "mv .git old; git init -q '.'; git -C '.' config core.fsmonitor $EVIL";
+        "a file in place of the repository" => "git init -q 'new'; git -C 'new' config core.fsmonitor $EVIL; mv .git old && echo 'gitdir: new/.git' > .git";
+        "a link in place of the repository" => "git init -q 'new'; git -C 'new' config core.fsmonitor $EVIL; mv .git old && ln -s new/.git .git";
+        "a repository removed and made anew" => "rm -rf .git; git init -q '.'; git -C '.' config core.fsmonitor $EVIL";
+        "settings of a submodule" => "echo \"[core] fsmonitor = $EVIL\" >> .git/modules/sub/config; mkdir src; echo 'gitdir: ../.git/modules/sub' > src/.git";
+        "a hook of a submodule" => "cp $EVIL .git/modules/sub/hooks/pre-commit; mkdir src; echo 'gitdir: ../.git/modules/sub' > src/.git";
+        "a submodule that leads elsewhere" => "cp -r .git other; echo \"[core] fsmonitor = $EVIL\" >> other/config; echo ../../../other > .git/modules/sub/commondir; mkdir src; echo 'gitdir: ../.git/modules/sub' > src/.git";
+        "a new submodule" => "mkdir -p '.git/modules/new/objects' '.git/modules/new/refs'; echo 'ref: refs/heads/main' > '.git/modules/new/HEAD'; echo \"[core] fsmonitor = $EVIL\" >> .git/modules/new/config; mkdir src; echo 'gitdir: ../.git/modules/new' > src/.git";
+        "a worktree that leads elsewhere" => "cp -r .git other; echo \"[core] fsmonitor = $EVIL\" >> other/config; mkdir -p .git/worktrees/w src; echo 'ref: refs/heads/main' > .git/worktrees/w/HEAD; echo $PWD/other > .git/worktrees/w/commondir; echo $PWD/src/.git > .git/worktrees/w/gitdir; echo 'gitdir: ../.git/worktrees/w' > src/.git";
+        "settings of a new worktree" => "git config extensions.worktreeConfig true; git commit -q --allow-empty -m x; git worktree add -q src; echo \"[core] fsmonitor = $EVIL\" >> .git/worktrees/src/config.worktree";
+        "steps of a rebase" => "git commit -q --allow-empty -m x; mkdir .git/rebase-merge; echo \"exec $EVIL\" > .git/rebase-merge/git-rebase-todo; echo refs/heads/main > .git/rebase-merge/head-name; git rev-parse HEAD | tee .git/rebase-merge/onto > .git/rebase-merge/orig-head; touch .git/rebase-merge/interactive";
+        "a bare layout" => "mkdir -p 'src/objects' 'src/refs'; echo 'ref: refs/heads/main' > 'src/HEAD'; echo \"[core] fsmonitor = $EVIL\" >> src/config; printf '[core]\\n repositoryformatversion = 0\\n bare = false\\n worktree = .\\n' >> src/config";
+        "a bare repository by git" => "git init -q --bare src; git -C src config core.bare false; git -C src config core.worktree .; git -C src config core.fsmonitor $EVIL";
+        "a bare layout that leads elsewhere" => "git init -q 'other'; git -C 'other' config core.fsmonitor $EVIL; mkdir -p src; echo 'ref: refs/heads/main' > src/HEAD; echo ../other/.git > src/commondir; mkdir work; echo 'gitdir: ../src' > work/.git";
+        "a repository in a folder" => "git init -q 'src'; git -C 'src' config core.fsmonitor $EVIL";
+        "a repository deep below" => "git init -q 'a/b/c/d/e'; git -C 'a/b/c/d/e' config core.fsmonitor $EVIL";
+        "a repository with a blank in its name" => "git init -q 'a b'; git -C 'a b' config core.fsmonitor $EVIL";
+        "a repository in a hidden folder" => "git init -q '.cache/x'; git -C '.cache/x' config core.fsmonitor $EVIL";
+        "a repository in node_modules" => "echo '{}' > package.json; git init -q 'node_modules/x'; git -C 'node_modules/x' config core.fsmonitor $EVIL";
+        "a hook in node_modules" => "echo '{}' > package.json; git init -q 'node_modules/x'; mkdir -p 'node_modules/x/.git/hooks'; cp $EVIL 'node_modules/x/.git/hooks/pre-commit'";
+        "a repository in target" => "touch Cargo.toml; git init -q 'target/debug/x'; git -C 'target/debug/x' config core.fsmonitor $EVIL";
+        "a hook in target" => "touch Cargo.toml; git init -q 'target/x'; mkdir -p 'target/x/.git/hooks'; cp $EVIL 'target/x/.git/hooks/post-index-change'";
+        "a repository in .venv" => "mkdir -p .venv; touch .venv/pyvenv.cfg; git init -q '.venv/lib/x'; git -C '.venv/lib/x' config core.fsmonitor $EVIL";
+        "a repository in a folder of builds" => "git init -q 'build/x'; git -C 'build/x' config core.fsmonitor $EVIL";
+        "a repository in a folder of caches" => "mkdir -p .mypy_cache; touch .mypy_cache/CACHEDIR.TAG; git init -q '.mypy_cache/x'; git -C '.mypy_cache/x' config core.fsmonitor $EVIL";
+        "a repository that a template fills" => "mkdir -p t/hooks; cp $EVIL t/hooks/pre-commit; git init -q --template=$PWD/t src";
+        "a clone that a template fills" => "git commit -q --allow-empty -m x; mkdir -p t/hooks; cp $EVIL t/hooks/pre-commit; git clone -q --template=$PWD/t . src";
+        "a repository with its directory elsewhere" => "git init -q --separate-git-dir=store src; git -C src config core.fsmonitor $EVIL";
+        "a file .git" => "git init -q 'other'; git -C 'other' config core.fsmonitor $EVIL; mkdir src; echo 'gitdir: ../other/.git' > src/.git; git -C other config core.worktree $PWD/src";
+        "a link .git" => "git init -q 'other'; git -C 'other' config core.fsmonitor $EVIL; mkdir src; ln -s ../other/.git src/.git";
+        "a file .git to the temporary folder" => "git init -q $TMPDIR/x; git -C $TMPDIR/x config core.fsmonitor $EVIL; mkdir src; echo gitdir: $TMPDIR/x/.git > src/.git";
+        "a filter" => "git init -q src; git -C src config filter.x.clean $EVIL; echo '* filter=x' > src/.gitattributes; touch src/file";
+        "a program that shows differences" => "git init -q src; cd src; touch file; git add file; git config diff.external $EVIL; echo x > file";
+        "settings that include others" => "echo \"[core] fsmonitor = $EVIL\" >> c; git init -q src; git -C src config include.path $PWD/c";
+        "settings for a folder" => "echo \"[core] fsmonitor = $EVIL\" >> c; git init -q src; git -C src config includeIf.gitdir:**.path $PWD/c";
+        "a process that goes on" => "(sleep 0.05; echo \"[core] fsmonitor = $EVIL\" >> .git/config; cp $EVIL .git/hooks/pre-commit) & disown";
+        "while git commits" => "(while :; do cp $EVIL .git/hooks/pre-commit; done) 2>/dev/null & git commit -q --allow-empty -m x; kill $!";
     }
 };

@@ -151,11 +151,17 @@ impl World {
             ("PARENT", std::process::id().to_string()),
             ("PORT", port(self.tcp.local_addr()).unwrap_or_default()),
             ("UDP", port(self.udp.local_addr()).unwrap_or_default()),
+            ("EVIL", text(self.root.join("outside/evil"))),
             ("SOCKET", text(self.home().join("agent.sock"))),
             ("SOCKETS", text(self.home().join("sockets"))),
             ("TMPSOCKET", text(self.temporary.join("s.sock"))),
             ("ABSTRACT", self.abstract_name.clone()),
         ]
+    }
+
+    /// A file that exists once the program `$EVIL` has run.
+    pub fn mark_of_later(&self) -> PathBuf {
+        self.root.join("outside/ran")
     }
 
     /// Everything outside of the workspace and all that is protected in it: what no attempt may change.
@@ -269,14 +275,27 @@ fn fill(root: &Path) -> io::Result<()> {
     }
     fs::create_dir_all(root.join("outside/empty"))?;
     write("outside/file", "outside\n")?;
-    for folder in
-        [".git/hooks", ".git/objects", ".git/refs/heads", ".git/modules/sub/hooks", ".husky", ".dragoman"]
-    {
+    let evil = root.join("outside/evil");
+    write("outside/evil", &format!("#!/bin/sh\ntouch {}\n", root.join("outside/ran").display()))?;
+    platform::set_mode(&evil, 0o755)?;
+    for folder in [
+        ".git/hooks",
+        ".git/objects",
+        ".git/refs/heads",
+        ".git/modules/sub/hooks",
+        ".git/modules/sub/objects",
+        ".git/modules/sub/refs",
+        ".husky",
+        ".dragoman",
+    ] {
         fs::create_dir_all(root.join("home/work").join(folder))?;
     }
     for repository in ["home/work/.git", "home/work/.git/modules/sub"] {
         write(&format!("{repository}/HEAD"), "ref: refs/heads/main\n")?;
-        write(&format!("{repository}/config"), "[core]\n\trepositoryformatversion = 0\n")?;
+        write(
+            &format!("{repository}/config"),
+            "[core]\n\trepositoryformatversion = 0\n[include]\n\tpath = ../shared.inc\n",
+        )?;
     }
     fill_dotfiles(&root.join("home"))
 }

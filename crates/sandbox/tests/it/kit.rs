@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use process::sandbox::{Allowance, Facts, Grant, Sandbox, Support};
+use process::sandbox::{Allowance, Facts, GitAccess, Grant, Sandbox, Support};
 use process::{Finished, Spawn};
 use tokio_util::sync::CancellationToken;
 
@@ -77,7 +77,7 @@ impl World {
             .env("OUTSIDE", &self.outside)
             .directory(&self.workspace)
             .merge_stderr()
-            .confine(self.sandbox.clone(), Allowance::new(grants))
+            .confine(self.sandbox.clone(), Allowance { grants, git: GitAccess::Copy, ..Allowance::default() })
     }
 
     pub(crate) async fn run(&self, line: &str) -> (Finished, String) {

@@ -9,6 +9,7 @@
 
 mod behaves;
 mod escapes;
+mod git_directories;
 mod home;
 mod kit;
 mod sockets;

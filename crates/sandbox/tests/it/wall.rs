@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 
 use process::End;
-use process::sandbox::{Allowance, Grant, Support};
+use process::sandbox::{Allowance, GitAccess, Grant, Support};
 use tokio::io::AsyncBufReadExt;
 
 use crate::kit::World;
@@ -83,20 +83,30 @@ async fn hooks_and_configuration_of_git_are_protected() {
         "rm -f .git/config; echo x > .git/config",
         "mv .git/hooks .git/h",
         "mv .git .g && mkdir -p .git/hooks && echo x > .git/hooks/pre-commit",
-        "echo x > .git/modules/sub/hooks/post-checkout",
-        "echo x > .git/modules/sub/config",
-        "mv .git/modules .git/m",
         "rm -rf .git",
     ] {
         let (finished, text) = world.run(line).await;
         assert_ne!(finished.end, End::Exited(0), "{line}: {text}");
     }
     let git = world.workspace.join(".git");
+    // The command writes a copy, and this is not taken over from it.
+    for line in [
+        "echo x > .git/modules/sub/hooks/post-checkout",
+        "echo x > .git/modules/sub/config",
+        "mv .git/modules .git/m",
+        "rm -rf .git/HEAD .git/refs",
+    ] {
+        let (_, text) = world.run(line).await;
+        assert!(text.contains("Dragoman:"), "{line}: {text}");
+        assert!(fs::read_to_string(git.join("modules/sub/config")).unwrap().starts_with("[core]"), "{line}");
+        assert_eq!(fs::read_dir(git.join("modules/sub/hooks")).unwrap().count(), 0, "{line}");
+        assert!(git.join("HEAD").exists() && git.join("modules/sub/HEAD").exists(), "{line}");
+    }
     assert_eq!(fs::read_dir(git.join("hooks")).unwrap().count(), 0);
     assert!(fs::read_to_string(git.join("config")).unwrap().starts_with("[core]"));
     assert_eq!(world.run("echo x > .git/COMMIT_EDITMSG").await.0.end, End::Exited(0));
     // The grant opens the configuration, never the hooks.
-    assert_eq!(world.run_with("echo x >> .git/config", &["git-config"]).await.0.end, End::Exited(0));
+    assert_eq!(world.run_with("echo '# x' >> .git/config", &["git-config"]).await.0.end, End::Exited(0));
     assert_ne!(world.run_with("echo x > .git/hooks/a", &["git-config"]).await.0.end, End::Exited(0));
 }
 
@@ -235,9 +245,10 @@ async fn a_strict_command_gets_less() {
     repository(&world);
     fs::create_dir_all(world.home.join(".cargo/registry")).unwrap();
     fs::create_dir_all(world.workspace.join(".github/workflows")).unwrap();
-    let allowance = |keeps_git| Allowance { strict: true, keeps_git, ..Allowance::default() };
+    let allowance = |git| Allowance { strict: true, git, ..Allowance::default() };
     let run = async |line: &str, keeps_git: bool| {
-        let spawn = world.spawn(line).confine(world.sandbox.clone(), allowance(keeps_git));
+        let git = if keeps_git { GitAccess::ReadOnly } else { GitAccess::Copy };
+        let spawn = world.spawn(line).confine(world.sandbox.clone(), allowance(git));
         let finished = spawn.run(&tokio_util::sync::CancellationToken::new()).await.unwrap();
         (finished.end, finished.refused_hosts.clone(), finished.stdout.text())
     };

@@ -126,7 +126,6 @@ async fn git_pushes_to_a_folder_and_over_ssh() {
     assert_eq!(log.trim(), "2");
 }
 
-
 /// Starts a server and asks for its tools; gives the names.
 async fn tools_of(world: &World, line: &str, call: Option<(&str, &str)>) -> String {
     let spawn =

@@ -15,7 +15,7 @@ pub mod move_file;
 pub mod preview_file_change;
 pub mod read_file;
 pub mod shell_command;
-mod shell_output;
+pub(crate) mod shell_output;
 mod symbol_places;
 pub mod task;
 pub mod web_search;

@@ -9,13 +9,13 @@ use domain::host::Terminal;
 use domain::tool::{Exposure, Invocation, Scope, ToolEffect, ToolResult};
 use domain::tool_call::{Details, ShellPart};
 use domain::{Part, Review, SessionId};
-use process::sandbox::{Allowance, Grant, Support};
+use process::sandbox::{Allowance, GitAccess, Grant, Support};
 use process::{Finished, OutputLimit, ShellLanguage, Spawn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use super::directory_tree::workspace_folder;
-use super::shell_output::{OutputStream, describe_result, take_back};
+use super::shell_output::{OutputStream, describe_result, describe_taken, take_back};
 use crate::edit::files::Files;
 use crate::editor;
 use crate::git_guard;
@@ -209,6 +209,7 @@ impl BuiltInTool for ShellCommand {
         let mut result = describe_result(&finished, time);
         result.parts.extend(self.refusals(&finished, strict, &folder, &call).map(Part::text));
         result.parts.extend(take_back(&missing).map(Part::text));
+        result.parts.extend(describe_taken(&finished.taken_back).map(Part::text));
         Ok(result)
     }
 }
@@ -337,7 +338,12 @@ impl ShellCommand {
         let mut allowance = Allowance::new(parse_grants(&input.grants)?);
         allowance.grants.extend(self.take_reviewed(&input.command, &call.scope));
         allowance.strict = call.contained;
-        allowance.keeps_git = call.contained && !needs_of(line, folder.path()).writes_git;
+        allowance.only_reads = line.read_only() && !call.outside_allowed;
+        // A job may run for days, and a copy does not see what others change meanwhile.
+        let has_copy = !call.contained && input.background.is_none() && !line.read_only();
+        if has_copy || needs_of(line, folder.path()).writes_git {
+            allowance.git = GitAccess::Copy;
+        }
         allowance.run_later = call.run_later.clone();
         allowance.keeps_run_later = call.keeps_run_later;
         if call.keeps_run_later && call.run_later.len() > MOST_RUN_LATER {
