@@ -9,39 +9,12 @@ use std::time::Duration;
 
 use domain::CancellationToken;
 use domain::tool::Scope;
+use git::hardened;
 use process::{Finished, OutputLimit, ProcessError, Spawn};
 use project_files::resolve_links;
 
 const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_OUTPUT: usize = 4 << 20;
-
-/// Settings that make git run programs, reach the network or enter other repositories when it only looks, with the
-/// value that switches each off.
-const OVERRIDES: &[(&str, &str)] = &[
-    ("blame.ignoreRevsFile", ""),
-    ("core.alternateRefsCommand", ""),
-    ("core.askPass", "false"),
-    ("core.fsmonitor", "false"),
-    ("core.hooksPath", "/dev/null"),
-    ("core.pager", "cat"),
-    ("core.sshCommand", "false"),
-    ("credential.helper", ""),
-    ("diff.ignoreSubmodules", "all"),
-    ("diff.submodule", "short"),
-    ("gpg.program", "false"),
-    ("log.showSignature", "false"),
-    ("safe.bareRepository", "explicit"),
-    ("status.submoduleSummary", "false"),
-    ("submodule.recurse", "false"),
-];
-
-/// Variables that hold for every such command.
-const VARIABLES: &[(&str, &str)] = &[
-    ("GIT_ALLOW_PROTOCOL", "none"),
-    ("GIT_NO_LAZY_FETCH", "1"),
-    ("GIT_OPTIONAL_LOCKS", "0"),
-    ("GIT_PAGER", "cat"),
-];
 
 /// The environment for a line whose uses of git only look, in the folders where git may start.
 pub(crate) async fn environment(
@@ -49,8 +22,7 @@ pub(crate) async fn environment(
     scope: &Scope,
     cancel: &CancellationToken,
 ) -> Result<Vec<(String, String)>, String> {
-    let mut settings: Vec<(String, String)> =
-        OVERRIDES.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let mut settings: Vec<(String, String)> = Vec::new();
     for folder in folders.iter().filter(|folder| folder.is_dir()) {
         match check_location(folder, scope, cancel).await {
             Ok(true) => {}
@@ -58,14 +30,9 @@ pub(crate) async fn environment(
             Ok(false) => continue,
             Err(problem) => return Err(problem),
         }
-        for key in drivers(folder, cancel).await? {
-            if !settings.iter().any(|(known, _)| *known == key) {
-                let value = if key.to_ascii_lowercase().ends_with(".required") { "false" } else { "" };
-                settings.push((key, value.to_owned()));
-            }
-        }
+        settings.extend(hardened::overrides_for(&own_settings(folder, cancel).await?));
     }
-    Ok(variables(&settings))
+    Ok(hardened::variables(&settings))
 }
 
 /// The same for git's own work on a folder, outside of a chat.
@@ -76,17 +43,6 @@ pub async fn git_environment(
     let folder = folder.to_owned();
     let scope = crate::contexts::workspace_scope(std::slice::from_ref(&folder));
     environment(&[folder], &scope, cancel).await
-}
-
-fn variables(settings: &[(String, String)]) -> Vec<(String, String)> {
-    let mut variables: Vec<(String, String)> =
-        VARIABLES.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    variables.push(("GIT_CONFIG_COUNT".to_owned(), settings.len().to_string()));
-    for (number, (key, value)) in settings.iter().enumerate() {
-        variables.push((format!("GIT_CONFIG_KEY_{number}"), key.clone()));
-        variables.push((format!("GIT_CONFIG_VALUE_{number}"), value.clone()));
-    }
-    variables
 }
 
 /// Refuses a repository whose files or history are somewhere else. False where there is no repository.
@@ -135,26 +91,36 @@ async fn names_working_tree(store: &Path, top: &Path, cancel: &CancellationToken
     Ok(resolve_links(&store.join(named)).is_ok_and(|path| path == top))
 }
 
-/// The settings of the repository itself that name programs by a name of their own: filters and kinds of differences.
-async fn drivers(folder: &Path, cancel: &CancellationToken) -> Result<Vec<String>, String> {
+/// The settings of the repository itself, and of files in its working tree that git-lfs reads.
+async fn own_settings(folder: &Path, cancel: &CancellationToken) -> Result<Vec<(String, String)>, String> {
     let query = ["config", "--list", "--includes", "--null", "--show-scope"];
     let Some(listed) = ask(folder, &query, cancel).await? else { return Err(unreadable(folder)) };
-    let mut keys = Vec::new();
+    let mut settings = Vec::new();
+    let mut has_large_files = false;
     let mut fields = listed.split('\0');
     while let (Some(scope), Some(entry)) = (fields.next(), fields.next()) {
         let (key, value) = entry.split_once('\n').unwrap_or((entry, ""));
-        let section = key.split('.').next().unwrap_or_default().to_ascii_lowercase();
-        let own = matches!(scope, "local" | "worktree");
-        if own && section == "filter" && !is_large_file_storage(value) {
-            keys.push(key.to_owned());
+        has_large_files |= key.starts_with("filter.lfs.");
+        if matches!(scope, "local" | "worktree") {
+            settings.push((key.to_owned(), value.to_owned()));
         }
     }
-    Ok(keys)
-}
-
-/// `git lfs install --local` sets its own program, which is looked for where all programs are.
-fn is_large_file_storage(value: &str) -> bool {
-    ["git-lfs clean -- %f", "git-lfs smudge -- %f", "git-lfs filter-process", "true"].contains(&value)
+    if !has_large_files {
+        return Ok(settings);
+    }
+    let query = ["config", "--blob", "HEAD:.lfsconfig", "--list", "--null"];
+    let committed = ask(folder, &query, cancel).await?;
+    let top = ask(folder, &["rev-parse", "--show-toplevel"], cancel).await?.unwrap_or_default();
+    let file = Path::new(&top).join(".lfsconfig");
+    let in_tree = match file.to_str().filter(|_| file.exists()) {
+        Some(file) => ask(folder, &["config", "--file", file, "--list", "--null"], cancel).await?,
+        None => None,
+    };
+    for entry in [committed, in_tree].iter().flatten().flat_map(|listed| listed.split('\0')) {
+        let (key, value) = entry.split_once('\n').unwrap_or((entry, ""));
+        settings.push((key.to_owned(), value.to_owned()));
+    }
+    Ok(settings)
 }
 
 /// One question to git. `None` where it fails, as it does where there is no repository.
@@ -163,12 +129,10 @@ async fn ask(
     arguments: &[&str],
     cancel: &CancellationToken,
 ) -> Result<Option<String>, String> {
-    let settings: Vec<(String, String)> =
-        OVERRIDES.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let finished = Spawn::new("git")
         .args(arguments)
         .directory(folder)
-        .envs(variables(&settings))
+        .envs(hardened::variables(&[]))
         .deadline(QUERY_TIMEOUT)
         .limit(OutputLimit { head: MAX_OUTPUT, tail: 0 })
         .run(cancel)
