@@ -11,11 +11,15 @@ use std::collections::HashMap;
 
 /// More files than any real specification has.
 const MAX_FILES: usize = 2_000;
+/// References that lead nowhere and get a suggestion; whoever reads more of them needs none.
+const MAX_COMPARISONS: usize = 100;
 
 pub(super) struct Documents<'a> {
     files: Vec<Cow<'a, Value>>,
     locations: Vec<String>,
     index: HashMap<String, usize>,
+    /// How many references may still be compared with what is there, to find what was meant.
+    comparisons: std::cell::Cell<usize>,
 }
 
 /// A place that a reference leads to.
@@ -41,7 +45,12 @@ impl<'a> Documents<'a> {
         mut load: Option<&mut Load>,
     ) -> (Self, Vec<Problem>) {
         let location = location.unwrap_or_default().to_owned();
-        let mut this = Self { files: vec![root], locations: vec![location], index: HashMap::new() };
+        let mut this = Self {
+            files: vec![root],
+            locations: vec![location],
+            index: HashMap::new(),
+            comparisons: std::cell::Cell::new(MAX_COMPARISONS),
+        };
         this.index.insert(this.locations[0].clone(), 0);
         let (mut problems, mut bytes, mut next) = (Vec::new(), 0, 0);
         while next < this.files.len() {
@@ -117,7 +126,10 @@ impl<'a> Documents<'a> {
     fn nowhere(&self, root: &Value, reference: &str, pointer: &str) -> Dangling {
         let (parent, name) = pointer.rsplit_once('/').unwrap_or(("", pointer));
         let siblings = root.pointer(parent).and_then(Value::as_object);
-        let nearest = siblings.and_then(|map| nearest(name, map.keys().map(String::as_str)));
+        let left = self.comparisons.get();
+        self.comparisons.set(left.saturating_sub(1));
+        let nearest =
+            siblings.filter(|_| left > 0).and_then(|map| nearest(name, map.keys().map(String::as_str)));
         let advice = match (nearest, siblings) {
             (Some(name), _) => {
                 format!("Did you mean `{}`? Otherwise define it, or remove the reference.", excerpt(name))

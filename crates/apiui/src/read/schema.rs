@@ -8,7 +8,7 @@ use super::facets::{
     annotate, enumeration, enumeration_labels, has_substance, has_substance_beside_all_of,
     has_substance_beside_reference, inferred, is_file, limits, types_of,
 };
-use super::refs::{Documents, Spot, escape_segment, last_segment};
+use super::refs::{Dangling, Documents, Spot, escape_segment, last_segment};
 use super::value::{entries, list, text, text_of, texts};
 use crate::problem::{Problem, ProblemKind, ProblemLocation, excerpt};
 use crate::spec::{Discriminator, Kind, Model};
@@ -27,6 +27,14 @@ pub(super) struct Trail<'d> {
     segments: Vec<Cow<'d, str>>,
 }
 
+/// Where a reference leads at last.
+#[derive(Debug, Clone)]
+enum End<'d> {
+    At(Spot<'d>),
+    Nowhere(Dangling),
+    Itself,
+}
+
 pub(super) struct Schemas<'d> {
     pub documents: &'d Documents<'d>,
     pub trail: Trail<'d>,
@@ -35,6 +43,10 @@ pub(super) struct Schemas<'d> {
     pub broken: usize,
     names: HashMap<(usize, String), String>,
     taken: HashSet<String>,
+    /// How often a name was wanted, so that the next number is known.
+    counts: HashMap<String, usize>,
+    /// Where references end, by the file they are in and their text: each is followed once.
+    ends: HashMap<(usize, String), End<'d>>,
     queue: VecDeque<Spot<'d>>,
     /// Base of a discriminator → the schemas that extend it with `allOf`.
     heirs: HashMap<String, Vec<(&'d str, Spot<'d>)>>,
@@ -66,6 +78,8 @@ impl<'d> Schemas<'d> {
             broken: 0,
             names: HashMap::new(),
             taken: HashSet::new(),
+            counts: HashMap::new(),
+            ends: HashMap::new(),
             queue: VecDeque::new(),
             heirs: HashMap::new(),
             models: Vec::new(),
@@ -134,31 +148,40 @@ impl<'d> Schemas<'d> {
 
     /// Follows a reference through aliases to something that is not one. Counts and reports failures.
     pub(super) fn follow(&mut self, reference: &str) -> Option<Spot<'d>> {
-        let (mut file, mut reference) = (self.trail.file, reference.to_owned());
-        let mut seen = HashSet::new();
-        loop {
-            let spot = match self.documents.resolve(file, &reference) {
+        let problem = match self.end_of(reference) {
+            End::At(spot) => return Some(spot),
+            End::Nowhere(dangling) => dangling.problem(self.place()),
+            End::Itself => cycle(self.place(), reference),
+        };
+        self.broken += 1;
+        self.problems.push(problem);
+        None
+    }
+
+    /// The end of a reference. What lies on the way has the same end, so that a chain is walked once in all.
+    fn end_of(&mut self, reference: &str) -> End<'d> {
+        let mut next = (self.trail.file, reference.to_owned());
+        let mut passed = HashSet::new();
+        let end = loop {
+            if let Some(end) = self.ends.get(&next) {
+                break end.clone();
+            }
+            if !passed.insert(next.clone()) {
+                break End::Itself;
+            }
+            let spot = match self.documents.resolve(next.0, &next.1) {
                 Ok(spot) => spot,
-                Err(dangling) => {
-                    self.broken += 1;
-                    let place = self.place();
-                    self.problems.push(dangling.problem(place));
-                    return None;
-                }
+                Err(dangling) => break End::Nowhere(dangling),
             };
-            if !seen.insert((spot.file, spot.pointer.clone())) {
-                self.broken += 1;
-                self.problems.push(cycle(self.place(), &reference));
-                return None;
-            }
             match spot.value.get("$ref").and_then(Value::as_str) {
-                Some(next) if !has_substance_beside_reference(spot.value) => {
-                    file = spot.file;
-                    reference = next.to_owned();
+                Some(further) if !has_substance_beside_reference(spot.value) => {
+                    next = (spot.file, further.to_owned());
                 }
-                _ => return Some(spot),
+                _ => break End::At(spot),
             }
-        }
+        };
+        self.ends.extend(passed.into_iter().map(|one| (one, end.clone())));
+        end
     }
 
     /// Runs `work` with the trail at another place.
@@ -199,10 +222,10 @@ impl<'d> Schemas<'d> {
             base = last_segment(&file).split('.').next().unwrap_or_default().to_owned();
         }
         let mut name = base.clone();
-        let mut number = 2;
+        let number = self.counts.entry(base.clone()).or_insert(1);
         while !self.taken.insert(name.clone()) {
+            *number += 1;
             name = format!("{base}_{number}");
-            number += 1;
         }
         self.names.insert(key, name.clone());
         self.queue.push_back(spot);
@@ -239,21 +262,28 @@ impl<'d> Schemas<'d> {
                 this.absorb(into, part, depth + 1, seen)
             });
         }
-        let own = self.plain(value, depth);
-        combine(into, own);
+        let own = self.undivided(value, depth);
+        combine(into, annotate(own, value));
     }
 
     /// A schema without regard to `$ref` and `allOf`.
     fn plain(&mut self, value: &'d Value, depth: usize) -> Model {
+        let mut model = self.undivided(value, depth);
+        if model.kind == Kind::Object || !list(value, "oneOf").is_empty() || !list(value, "anyOf").is_empty()
+        {
+            model.discriminator = self.discriminator(value);
+        }
+        annotate(model, value)
+    }
+
+    /// The same without what tells its variants apart.
+    fn undivided(&mut self, value: &'d Value, depth: usize) -> Model {
         let mut model = self.by_type(value, depth);
         let variants = self.variants(value, depth);
         if !variants.is_empty() {
             self.unite(&mut model, variants);
-            model.discriminator = self.discriminator(value);
-        } else if model.kind == Kind::Object && value.get("discriminator").is_some() {
-            model.discriminator = self.discriminator(value);
         }
-        annotate(model, value)
+        model
     }
 
     fn by_type(&mut self, value: &'d Value, depth: usize) -> Model {
