@@ -57,6 +57,7 @@ pub(super) fn suggest_key(
             parameter: parameter.to_owned(),
             field: field.to_owned(),
             guessed: true,
+            also: Vec::new(),
         }),
     }
     Ok(format!("Suggested {field} as the key of {}; the page asks before it uses it.", resource.title))

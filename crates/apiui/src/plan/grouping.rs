@@ -3,10 +3,12 @@
 //! Owns the reading of paths: which are collections, which are items, which are actions. Invariant: every
 //! endpoint is in exactly one group.
 
+use super::agreeing;
 use super::lists;
 use super::merging;
 use super::models::{Models, success};
 use super::rpc::{self, Action};
+use super::selecting::Selected;
 use super::words::{humanize, line, plural, singular, split};
 use crate::spec::{Endpoint, Model, Spec};
 use indexmap::IndexMap;
@@ -26,6 +28,14 @@ pub(super) struct Group<'s> {
     pub delete: Option<usize>,
     /// What the detail answers with, where the list does not say.
     pub item: Option<&'s Model>,
+    /// The GraphQL type that the group is about.
+    pub entity: Option<&'s str>,
+    /// By operation: the arguments that are keys of the group's items.
+    pub proven: Vec<(usize, Selected)>,
+    /// Where the fields of an item are among the arguments of the edit.
+    pub record: Option<Vec<String>>,
+    /// The field of the edit's body that says which item it is about, where its path does not.
+    pub body_key: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,8 +70,11 @@ pub(super) fn groups<'s>(spec: &'s Spec, models: &Models<'s>) -> Vec<Group<'s>> 
     merging::adopt_loose_single(&mut placed, endpoints);
     let placed = merging::split_large(placed, endpoints);
     let titles = titles(&placed, &paths, prefix, endpoints);
-    let mut groups: Vec<Group<'s>> =
-        placed.into_values().zip(titles).map(|(all, title)| group(endpoints, models, &all, title)).collect();
+    let mut groups: Vec<Group<'s>> = placed
+        .into_iter()
+        .zip(titles)
+        .map(|((key, all), title)| group(&Roles { endpoints, models, all: &all, key: &key, prefix }, title))
+        .collect();
     pluralize(&mut groups, models, endpoints);
     groups
 }
@@ -290,12 +303,8 @@ fn title_words(
     statics
 }
 
-fn group<'s>(
-    endpoints: &'s [Endpoint],
-    models: &Models<'s>,
-    all: &[Placed],
-    (title, singular): (String, String),
-) -> Group<'s> {
+fn group<'s>(roles: &Roles<'_, 's>, (title, singular): (String, String)) -> Group<'s> {
+    let Roles { endpoints, all, .. } = roles;
     let mut group = Group {
         title,
         singular,
@@ -303,23 +312,41 @@ fn group<'s>(
         ..Group::default()
     };
     group.tag = most_common_tag(endpoints, &group.members);
-    let roles = Roles { endpoints, models, all };
     group.list = roles.list();
     let any = |_: &Endpoint| true;
-    let with_body = |endpoint: &Endpoint| !endpoint.bodies.is_empty();
     let find = |scope, method, accept| roles.find(scope, method, accept, true);
-    group.detail = find(Scope::Item, "GET", &any)
+    let is_one = |endpoint: &Endpoint| !answers_list(endpoint, roles.models);
+    let shown = find(Scope::Item, "GET", &is_one).or_else(|| find(Scope::Item, "GET", &any));
+    group.detail = shown
         .or_else(|| roles.action(Scope::ItemAction, &["GET"], Action::Get))
         .or_else(|| roles.action(Scope::Loose, &["GET"], Action::Get));
-    group.create = find(Scope::Collection, "POST", &any)
+    group.create = find(Scope::Collection, "POST", &agreeing::makes_item)
         .or_else(|| roles.action(Scope::CollectionAction, &["POST", "PUT"], Action::Create))
         .or_else(|| roles.action(Scope::Loose, &["POST", "PUT"], Action::Create));
-    group.edit = find(Scope::Item, "PATCH", &any)
-        .or_else(|| find(Scope::Item, "PUT", &any))
-        .or_else(|| find(Scope::Collection, "PUT", &with_body))
-        .or_else(|| find(Scope::Item, "POST", &with_body))
+    // What edits or deletes an item has the path that shows it.
+    let is_item = |endpoint: &Endpoint| {
+        shown.is_none_or(|index| agreeing::is_same_item(&endpoints[index].path, &endpoint.path))
+    };
+    let changes = |endpoint: &Endpoint| is_item(endpoint) && agreeing::changes_item(endpoint, false);
+    let says_so = |endpoint: &Endpoint| {
+        let is_alike = || agreeing::is_nameless(endpoint) && roles.sends_fields(endpoint, shown);
+        is_item(endpoint)
+            && !endpoint.bodies.is_empty()
+            && (agreeing::changes_item(endpoint, true) || is_alike())
+    };
+    let listed = group.list.and_then(|index| roles.listed(index));
+    let keyed = |endpoint: &Endpoint| roles.key_in_body(endpoint, listed).is_some();
+    group.edit = find(Scope::Item, "PATCH", &changes)
+        .or_else(|| find(Scope::Item, "PUT", &changes))
+        .or_else(|| find(Scope::Collection, "PUT", &keyed))
+        .or_else(|| find(Scope::Item, "POST", &says_so))
         .or_else(|| roles.action(Scope::ItemAction, &["POST", "PUT", "PATCH"], Action::Edit));
-    group.delete = find(Scope::Item, "DELETE", &any)
+    group.body_key = group
+        .edit
+        .filter(|index| roles.scope(*index) == Some(Scope::Collection))
+        .and_then(|index| roles.key_in_body(&endpoints[index], listed));
+    let takes = |endpoint: &Endpoint| is_item(endpoint) && agreeing::takes_item(endpoint);
+    group.delete = find(Scope::Item, "DELETE", &takes)
         .or_else(|| roles.action(Scope::ItemAction, &["POST", "DELETE"], Action::Delete));
     group.item = group
         .detail
@@ -333,9 +360,47 @@ struct Roles<'a, 's> {
     endpoints: &'s [Endpoint],
     models: &'a Models<'s>,
     all: &'a [Placed],
+    key: &'a str,
+    /// How many parts all paths begin with.
+    prefix: usize,
 }
 
-impl Roles<'_, '_> {
+impl<'s> Roles<'_, 's> {
+    fn scope(&self, index: usize) -> Option<Scope> {
+        self.all.iter().find(|placed| placed.index == index).map(|placed| placed.scope)
+    }
+
+    /// The items of a list.
+    fn listed(&self, index: usize) -> Option<&'s Model> {
+        let answer = success(&self.endpoints[index])?.schema.as_ref()?;
+        lists::find(self.models, answer, lists::Eager::Yes).map(|found| found.item)
+    }
+
+    fn key_in_body(&self, endpoint: &Endpoint, item: Option<&'s Model>) -> Option<String> {
+        let index = self.endpoints.iter().position(|one| std::ptr::eq(one, endpoint))?;
+        agreeing::key_in_body(self.models, &self.endpoints[index], item)
+    }
+
+    /// Whether the body has fields that the item has, by the operation that shows it.
+    fn sends_fields(&self, endpoint: &Endpoint, shown: Option<usize>) -> bool {
+        let Some(index) = self.endpoints.iter().position(|one| std::ptr::eq(one, endpoint)) else {
+            return false;
+        };
+        let answer = shown.and_then(|shown| success(&self.endpoints[shown])?.schema.as_ref());
+        let fields = |model: &'s Model| self.models.object(model).map(|object| &object.properties);
+        let (sent, held) = (self.endpoints[index].bodies.first(), answer.and_then(fields));
+        let Some((sent, held)) = sent.and_then(|body| fields(&body.model)).zip(held) else { return false };
+        sent.keys().filter(|name| held.contains_key(*name)).count() > 1
+    }
+
+    /// What the group is about, in the singular and lower case.
+    fn thing(&self) -> String {
+        let key = self.key.split('#').next().unwrap_or_default();
+        let name = key.split_once(':').map_or(key, |(_, name)| name);
+        let last = name.rsplit('/').find(|part| !part.contains('{')).unwrap_or_default();
+        rpc::named(last)
+    }
+
     /// The simplest operation of a scope and method; a deprecated one only where that is allowed.
     fn find(
         &self,
@@ -376,17 +441,23 @@ impl Roles<'_, '_> {
         })
     }
 
-    /// An operation whose path or name ends with a word for this.
+    /// An operation whose path or name ends with a word for this, and with nothing between that and the thing.
     fn action(&self, scope: Scope, methods: &[&str], wanted: Action) -> Option<usize> {
+        let depth = segments(self.key).len();
+        let thing = self.thing();
         let named = |endpoint: &Endpoint| {
             let path = segments(&endpoint.path);
-            let by_path = path.last().and_then(|last| rpc::action(last));
-            let by_name = || rpc::subject(endpoint, &path).map(|(_, action)| action);
-            let found = if scope == Scope::Loose { by_name() } else { by_path };
+            if scope == Scope::Loose {
+                let found = rpc::subject(endpoint, path.get(self.prefix..).unwrap_or(&path));
+                return found.is_some_and(|(about, action)| action == wanted && about == thing);
+            }
+            let plain: Vec<&&str> = path.iter().filter(|segment| !is_version(segment)).collect();
+            let Some((last, rest)) = plain.split_last() else { return false };
             // Below an item there must be nothing else: `/{id}/json`, not `/{id}/files/{name}/json`.
-            let is_direct =
-                scope != Scope::ItemAction || path.len() > 1 && is_parameter(path[path.len() - 2]);
-            found == Some(wanted) && is_direct
+            let between = rest.get(depth..).unwrap_or_default();
+            let is_direct = between.iter().all(|segment| is_parameter(segment))
+                && between.is_empty() == (scope == Scope::CollectionAction);
+            is_direct && rpc::action(last) == Some(wanted)
         };
         methods.iter().find_map(|method| self.find(scope, method, &named, true))
     }

@@ -1,12 +1,14 @@
 //! Which field of an item fills which parameter of the operations on it.
 //!
 //! Owns the difference between a key that the specification names and a guess. Invariant: a key that is not marked as
-//! guessed follows from a name, a link, a schema or an example of the specification; writes use no other.
+//! guessed follows from a name, a link, a schema or an example of the specification, for each operation that it is used
+//! for; writes use no other.
 
+use super::selecting::Selected;
 use super::words::split;
 use super::{Input, InputPlace, Key, Operation, Resource, graph};
 use crate::spec::{Kind, Model, Parameter, ResponseLink, Spec};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// Fields that identify an item under such a name.
 const KEY_NAMES: [&str; 9] = ["id", "uuid", "sid", "key", "slug", "code", "name", "number", "login"];
@@ -29,58 +31,167 @@ impl<'s> Sources<'s> {
     }
 }
 
-/// For each parameter of an operation on one item: the field of the item that fills it.
-pub(super) fn keys(
-    sources: &Sources,
-    resource: &Resource,
-    all: &[Operation],
-    item: &Model,
-    has_same_model: bool,
-) -> Vec<Key> {
-    let handed_down: HashSet<&str> = resource
-        .list
-        .iter()
-        .flat_map(|list| &all[list.operation].inputs)
-        .filter(|input| input.place == InputPlace::Path)
-        .map(|input| input.name.as_str())
-        .collect();
-    let mut keys: Vec<Key> = Vec::new();
-    for index in &resource.operations {
-        let is_list = resource.list.as_ref().is_some_and(|list| list.operation == *index);
-        // The one thing that a call needs to be told.
-        let is_alone = all[*index].inputs.iter().filter(|input| input.required).count() == 1;
-        for input in &all[*index].inputs {
-            let known = keys.iter().any(|key| key.parameter == input.name);
-            let is_of_list = is_list && input.place == InputPlace::Variable;
-            if known
-                || is_of_list
-                || handed_down.contains(input.name.as_str())
-                || !is_key(resource, *index, input, item, is_alone)
-            {
+/// What the planner knows about a resource before it looks for keys.
+pub(super) struct Known<'a> {
+    pub resource: &'a Resource,
+    pub all: &'a [Operation],
+    pub item: &'a Model,
+    pub has_same_model: bool,
+    /// Arguments of GraphQL operations that are keys, by operation.
+    pub proven: &'a [(usize, Selected)],
+}
+
+/// For each parameter that is a key of the item: the field of the item that fills it, and the operations that it is proven
+/// for. A parameter of an operation that is only near, such as the key of a part of the item, is none of these.
+pub(super) fn keys(sources: &Sources, known: &Known) -> Vec<Key> {
+    let Known { resource, all, proven, .. } = known;
+    let parts: Vec<usize> =
+        [resource.detail, resource.edits, resource.deletes].into_iter().flatten().collect();
+    let others = resource.operations.iter().copied().filter(|index| !parts.contains(index));
+    let places = Places::of(resource, all);
+    let mut found = Found { keys: Vec::new(), parts: parts.clone() };
+    for index in parts.iter().copied().chain(others) {
+        let mine = proven.iter().filter(|(operation, _)| *operation == index);
+        let before = found.keys.len();
+        for (_, key) in mine {
+            found.add(index, key.path.join("."), key.field.clone(), false);
+        }
+        let is_found = found.keys.len() > before || proven.iter().any(|(operation, _)| *operation == index);
+        for input in &all[index].inputs {
+            let Some(whose) = whose(known, &places, sources, index, input) else { continue };
+            if is_found && input.place == InputPlace::Variable {
                 continue;
             }
-            let search = Search { sources, index: *index, input, singular: &resource.singular, item };
-            if let Some((field, guessed)) = search.field(has_same_model) {
-                keys.push(Key { parameter: input.name.clone(), field, guessed });
+            let search = Search { sources, index, input, singular: &resource.singular, item: known.item };
+            let certain = match whose {
+                Whose::Own => search.field(known.has_same_model),
+                Whose::Parent => search.parent_field(),
+                Whose::Other => search.named_field(),
+            };
+            if let Some((field, guessed)) = certain {
+                found.add(index, input.name.clone(), field, guessed);
             }
         }
     }
-    keys
+    found.keys
 }
 
-fn is_key(resource: &Resource, index: usize, input: &Input, item: &Model, is_alone: bool) -> bool {
-    match input.place {
-        InputPlace::Path => true,
-        // `users.info?user=7`: a call by name has its key in the query.
-        InputPlace::Query => Some(index) == resource.detail && input.required && is_alone,
-        InputPlace::Variable if input.required => graph::is_key(&input.name),
-        // An optional variable is a key only under the very name of the field.
-        InputPlace::Variable => {
-            Some(index) == resource.detail
-                && graph::is_key(&input.name)
-                && item.properties.contains_key(&input.name)
+struct Found {
+    keys: Vec<Key>,
+    parts: Vec<usize>,
+}
+
+impl Found {
+    fn add(&mut self, index: usize, parameter: String, field: String, guessed: bool) {
+        let also = if self.parts.contains(&index) { None } else { Some(index) };
+        match self.keys.iter_mut().find(|key| key.parameter == parameter) {
+            // The same name for another field is another key: it is not known from this one.
+            Some(key) if key.field == field && key.guessed == guessed => key.also.extend(also),
+            Some(_) => {}
+            None => self.keys.push(Key { parameter, field, guessed, also: also.into_iter().collect() }),
         }
-        _ => false,
+    }
+}
+
+/// The paths that tell whose key a parameter is.
+struct Places {
+    list: Option<Vec<String>>,
+    /// The names of the list's own parameters.
+    asked: Vec<String>,
+    item: Option<Vec<String>>,
+}
+
+impl Places {
+    fn of(resource: &Resource, all: &[Operation]) -> Self {
+        let path = |index: usize| Some(normalized(&all[index].path)).filter(|path| !path.is_empty());
+        let list = resource.list.as_ref().and_then(|list| path(list.operation));
+        let parts = [resource.detail, resource.edits, resource.deletes].into_iter().flatten();
+        let item =
+            parts.filter(|index| all[*index].inputs.iter().any(|input| input.place == InputPlace::Path));
+        let item = item.filter_map(path).next();
+        let below = list.as_ref().map(|list| list.iter().cloned().chain(["{}".to_owned()]).collect());
+        let asked = resource.list.iter().flat_map(|list| &all[list.operation].inputs);
+        let asked = asked.map(|input| input.name.clone()).collect();
+        Self { item: item.or(below), list, asked }
+    }
+
+    /// Whose key a parameter of a path is; `None` for what comes with the list.
+    fn whose(&self, path: &str, name: &str) -> Option<Whose> {
+        let braces = format!("{{{name}}}");
+        let parts: Vec<&str> = super::grouping::segments(path);
+        let at = parts.iter().position(|part| part.contains(&braces))?;
+        let prefix = normalized(&format!("/{}", parts[..=at].join("/")));
+        if self.list.as_ref().is_some_and(|list| list.starts_with(&prefix)) {
+            // Under another name than in the path of the list it is not known from there.
+            return if self.asked.iter().any(|asked| asked == name) { None } else { Some(Whose::Parent) };
+        }
+        let Some(item) = self.item.as_ref().filter(|item| item.starts_with(&prefix)) else {
+            return Some(Whose::Other);
+        };
+        let is_last = !item[prefix.len()..].iter().any(|part| !part.contains('{'));
+        Some(if is_last { Whose::Own } else { Whose::Parent })
+    }
+}
+
+/// Whose key a parameter is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// That of the item, by its place.
+    Own,
+    /// That of what the item belongs to: only a field of the same name holds it.
+    Parent,
+    /// Of something else, unless its name says that it is the item's.
+    Other,
+}
+
+/// The parts of a path without versions and without the names of parameters.
+pub(super) fn normalized(path: &str) -> Vec<String> {
+    let parts = super::grouping::segments(path);
+    let is_all_version = parts.iter().all(|part| super::grouping::is_version(part));
+    let kept = parts.into_iter().filter(|part| is_all_version || !super::grouping::is_version(part));
+    kept.map(|part| {
+        let mut out = String::new();
+        let mut is_inside = false;
+        for c in part.chars() {
+            is_inside = if c == '{' { true } else { is_inside && c != '}' };
+            if !is_inside || c == '{' {
+                out.push(c);
+            }
+        }
+        out
+    })
+    .collect()
+}
+
+/// Whose key an input can be.
+fn whose(known: &Known, places: &Places, sources: &Sources, index: usize, input: &Input) -> Option<Whose> {
+    let Known { resource, all, item, .. } = known;
+    let is_detail = Some(index) == resource.detail;
+    match input.place {
+        InputPlace::Path => places.whose(&all[index].path, &input.name),
+        // `users.info?user=7`: a call by name has its key in the query.
+        InputPlace::Query if is_detail => {
+            // The one thing that a call needs to be told.
+            let is_alone = all[index].inputs.iter().filter(|input| input.required).count() == 1;
+            (input.required && is_alone).then_some(Whose::Own)
+        }
+        InputPlace::Query => {
+            let asked = resource.detail.is_some_and(|detail| {
+                all[detail]
+                    .inputs
+                    .iter()
+                    .any(|one| one.place == InputPlace::Query && one.required && one.name == input.name)
+            });
+            (asked && sources.spec.endpoints.get(index).is_some()).then_some(Whose::Other)
+        }
+        InputPlace::Variable if is_detail && input.required => {
+            graph::is_key(&input.name).then_some(Whose::Own)
+        }
+        // An optional variable is a key only under the very name of the field.
+        InputPlace::Variable if is_detail => {
+            (graph::is_key(&input.name) && item.properties.contains_key(&input.name)).then_some(Whose::Own)
+        }
+        _ => None,
     }
 }
 
@@ -93,6 +204,28 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
+    /// The field that holds the key of what the item belongs to.
+    fn parent_field(&self) -> Option<(String, bool)> {
+        let wanted = plain(&self.input.name);
+        let is_bare = KEY_NAMES.contains(&wanted.as_str());
+        self.linked().or_else(|| self.same(&wanted).filter(|_| !is_bare)).map(|field| (field, false))
+    }
+
+    /// The field of a parameter whose place does not say that it is a key: a link or its own name must.
+    fn named_field(&self) -> Option<(String, bool)> {
+        let wanted = plain(&self.input.name);
+        let own = plain(self.singular);
+        let by_name = || {
+            let rest = wanted.strip_prefix(own.as_str()).filter(|_| own.len() > 2)?;
+            match rest {
+                "" => self.same("id").or_else(|| self.same("uuid")),
+                rest if KEY_NAMES.contains(&rest) => self.same(&wanted).or_else(|| self.same(rest)),
+                _ => None,
+            }
+        };
+        self.linked().or_else(by_name).map(|field| (field, false))
+    }
+
     /// The field, and whether it is a guess.
     fn field(&self, has_same_model: bool) -> Option<(String, bool)> {
         let wanted = plain(&self.input.name);

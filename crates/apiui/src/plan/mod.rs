@@ -5,6 +5,7 @@
 //! plan's JSON comes from the specification (its names are values), so that the literal is inert data; every
 //! index is in range (`validate` proves it for plans from outside).
 
+mod agreeing;
 mod answers;
 pub mod columns;
 mod connection;
@@ -13,6 +14,7 @@ mod editing;
 mod forms;
 mod graph;
 mod grouping;
+mod guarding;
 mod inputs;
 mod keys;
 mod lists;
@@ -26,6 +28,7 @@ mod relations;
 mod resources;
 mod roles;
 mod rpc;
+mod selecting;
 mod servers;
 pub mod slots;
 mod validate;
@@ -124,11 +127,12 @@ pub fn plan(spec: &Spec, options: &Options) -> Plan {
     let mut inputs = inputs::Inputs::new(&models);
     plan.operations = operations::operations(spec, &models, &mut inputs, &mut servers);
     plan.servers = servers.finish(options.server.as_deref(), &mut plan.operations);
-    plan.resources = resources::resources(spec, &models, &plan.operations, &mut plan.assumptions);
+    plan.resources = resources::resources(spec, &models, &mut plan.operations, &mut plan.assumptions);
     resources::title_operations(&plan.resources, &mut plan.operations);
     editing::mark_read_only(spec, &models, &plan.resources, &mut plan.operations);
     relations::relate(&mut plan.resources, &plan.operations, spec, &models);
     plan.shapes = inputs.finish();
+    plan.guard();
     references::mark(&mut plan);
     if options.include_auth && plan.schemes.is_empty() {
         plan.auth = false;

@@ -165,14 +165,32 @@ pub struct Resource {
     pub relations: Vec<Relation>,
 }
 
+impl Resource {
+    /// The one key that showing an item takes.
+    pub fn detail_key(&self, operations: &[Operation]) -> Option<&Key> {
+        let detail = operations.get(self.detail?)?;
+        let head = |key: &Key| key.parameter.split('.').next().unwrap_or_default().to_owned();
+        let takes = |key: &&Key| {
+            let name = head(key);
+            detail.inputs.iter().any(|input| input.name == key.parameter || input.name == name)
+        };
+        let mut keys = self.keys.iter().filter(takes);
+        keys.next().filter(|_| keys.next().is_none())
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Key {
+    /// Its name; with dots, the path to a field of a GraphQL variable: `where.id`.
     pub parameter: String,
     pub field: String,
     /// The specification does not say so: the page asks before it calls anything with it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub guessed: bool,
+    /// The operations, besides those that show, edit and delete an item, whose parameter of this name is this very key.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<usize>,
 }
 
 /// From an item of this resource to another resource.
@@ -313,6 +331,13 @@ pub struct Operation {
     pub destroys: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<Input>,
+    /// What says which rows a write is about, by its path in the variables, or in the body without a GraphQL document. A
+    /// call with an empty one is refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub selectors: Vec<Vec<String>>,
+    /// Where the fields of an item are among the variables of an edit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<BodyForm>,
     /// Alternatives of schemes needed together, by index.

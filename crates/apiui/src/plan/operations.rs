@@ -67,8 +67,10 @@ fn rest<'s>(
         path: endpoint.path.clone(),
         note: markdown(endpoint.description.as_deref(), 600),
         deprecated: endpoint.deprecated,
-        writes: !matches!(endpoint.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE" | "QUERY"),
-        destroys: endpoint.method == "DELETE",
+        writes: !matches!(endpoint.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE" | "QUERY")
+            || super::rpc::writes(&endpoint.path)
+            || super::agreeing::destroys(endpoint),
+        destroys: super::agreeing::destroys(endpoint),
         server: endpoint.servers.first().and_then(|server| servers.index(server)),
         incoming: incoming(&endpoint.callbacks, models),
         in_parts: in_parts(endpoint),
@@ -119,6 +121,11 @@ fn graph<'s>(operation: &'s GraphOperation, models: &'s Models<'s>, inputs: &mut
         writes: operation.kind == "mutation",
         destroys: operation.kind == "mutation" && super::roles::is_removal(&operation.name),
         inputs: args().map(|arg| inputs.parameter(arg, true)).collect(),
+        selectors: if operation.kind == "mutation" {
+            super::selecting::guarded(models, operation)
+        } else {
+            Vec::new()
+        },
         in_parts: operation.kind == "subscription",
         query_text: document::document(operation, models),
         result: vec!["data".to_owned(), operation.name.clone()],

@@ -65,10 +65,9 @@ fn can_be_chosen_from(resource: &Resource, operations: &[Operation]) -> bool {
 
 /// The parameter of the one key that the specification names.
 fn certain_key(resource: &Resource) -> Option<&str> {
-    match resource.keys.as_slice() {
-        [key] if !key.guessed => Some(&key.parameter),
-        _ => None,
-    }
+    let first = resource.keys.first()?;
+    let is_alone = resource.keys.iter().all(|key| key.field == first.field && !key.guessed);
+    is_alone.then_some(first.parameter.as_str())
 }
 
 /// `name` is that of the list around the input, where there is one.

@@ -61,7 +61,7 @@ fn references(
     let mut by_name: HashMap<String, usize> = HashMap::new();
     for (index, resource) in resources.iter().enumerate() {
         let opens = resource.detail.is_some_and(|detail| required_keys(&all[detail]) == 1);
-        if opens && resource.keys.len() == 1 {
+        if opens && resource.detail_key(all).is_some() {
             by_name.entry(plain(&resource.singular)).or_insert(index);
             by_name.entry(plain(&singular(&resource.title))).or_insert(index);
         }
@@ -85,7 +85,7 @@ fn references(
                 by_name.get(&plain(name))
             };
             let Some(to) = target.or_else(by_type).copied().filter(|to| *to != index) else { continue };
-            let Some(key) = resources[to].keys.first() else { continue };
+            let Some(key) = resources[to].detail_key(all) else { continue };
             let is_object = models.object(property).is_some();
             let field = if is_object { format!("{name}.{}", key.field) } else { name.clone() };
             let label = humanize(

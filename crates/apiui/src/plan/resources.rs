@@ -15,7 +15,7 @@ const DEFAULT_PAGE_SIZE: u32 = 20;
 pub(super) fn resources<'s>(
     spec: &'s Spec,
     models: &Models<'s>,
-    all: &[Operation],
+    all: &mut [Operation],
     assumptions: &mut Vec<String>,
 ) -> Vec<Resource> {
     let mut groups = grouping::groups(spec, models);
@@ -34,8 +34,26 @@ pub(super) fn resources<'s>(
             unique_id(&group.title, index, &mut ids),
         ));
     }
+    for group in &groups {
+        mark(group, all);
+    }
     assume(&resources, all, assumptions);
     resources
+}
+
+/// Notes in the operations that edit and delete items what says which item they are about, and where its fields go.
+fn mark(group: &Group, all: &mut [Operation]) {
+    if let Some(edit) = group.edit.and_then(|index| all.get_mut(index)) {
+        edit.record = group.record.clone();
+        edit.selectors.extend(group.body_key.iter().map(|key| vec![key.clone()]));
+    }
+    let parts = [group.edit, group.delete];
+    for (index, key) in group.proven.iter().filter(|(index, _)| parts.contains(&Some(*index))) {
+        let Some(operation) = all.get_mut(*index) else { continue };
+        if !operation.selectors.iter().any(|selector| key.path.starts_with(selector)) {
+            operation.selectors.push(key.path.clone());
+        }
+    }
 }
 
 /// Names operations that the document does not name, by what they do with their resource.
@@ -109,7 +127,14 @@ fn resource<'s>(
     if let Some(model) = item.and_then(|item| models.object(item)) {
         resource.note = shorten_note(model.description.as_deref(), 240);
         let is_same = has_same_model(spec, models, &resource);
-        resource.keys = keys::keys(sources, &resource, all, model, is_same);
+        let known = keys::Known {
+            resource: &resource,
+            all,
+            item: model,
+            has_same_model: is_same,
+            proven: &group.proven,
+        };
+        resource.keys = keys::keys(sources, &known);
     } else if let (Some(list), Some(detail)) = (&resource.list, resource.detail) {
         // Items that are plain values are their own keys.
         let taken = |name: &str| all[list.operation].inputs.iter().any(|input| input.name == name);
@@ -119,6 +144,7 @@ fn resource<'s>(
                 parameter: input.name.clone(),
                 field: columns::WHOLE.to_owned(),
                 guessed: false,
+                also: Vec::new(),
             })
             .into_iter()
             .collect();

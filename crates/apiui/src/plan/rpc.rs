@@ -83,7 +83,14 @@ pub(super) fn action(word: &str) -> Option<Action> {
     table.into_iter().find(|(_, words)| words.contains(&word)).map(|(action, _)| action)
 }
 
-/// The thing that a call is about, in the singular and lower case, and its action.
+/// Whether a path names an action that changes something, whatever the method: `/#Action=CreateUser`.
+pub(super) fn writes(path: &str) -> bool {
+    let name = fragment_action(path).and_then(|name| split(name).first().cloned());
+    name.and_then(|word| action(&word)).is_some_and(|action| !matches!(action, Action::List | Action::Get))
+}
+
+/// The thing that a call is about, in the singular and lower case, and its action. What is done with a part of the thing, as
+/// in `keys.addPermissions`, is another action.
 pub(super) fn subject(endpoint: &Endpoint, path: &[&str]) -> Option<(String, Action)> {
     dotted(path).or_else(|| verb_at_end(path)).or_else(|| by_name(endpoint, path))
 }
@@ -92,10 +99,14 @@ pub(super) fn subject(endpoint: &Endpoint, path: &[&str]) -> Option<(String, Act
 fn dotted(path: &[&str]) -> Option<(String, Action)> {
     let last = path.last().filter(|last| !last.contains('{'))?;
     let (thing, verb) = last.rsplit_once('.')?;
-    let first = split(verb).first().cloned().unwrap_or_default();
+    let words = split(verb);
+    let first = words.first().cloned().unwrap_or_default();
     let is_plain = !thing.is_empty() && verb.chars().all(|c| c.is_ascii_alphanumeric());
-    let action = action(&first).unwrap_or(Action::Other);
-    is_plain.then(|| (named(thing), action))
+    let rest = singular(&words.get(1..).unwrap_or_default().concat().to_lowercase());
+    let name = named(thing);
+    let is_whole = rest.is_empty() || name.rsplit(' ').next() == Some(rest.as_str());
+    let action = action(&first).filter(|_| is_whole).unwrap_or(Action::Other);
+    is_plain.then_some((name, action))
 }
 
 /// `/accounts/get`, `/item/public_token/create`
@@ -103,7 +114,8 @@ fn verb_at_end(path: &[&str]) -> Option<(String, Action)> {
     let (last, before) = path.split_last()?;
     let first = before.first().filter(|first| !first.contains('{'))?;
     let action = action(last)?;
-    Some((named(first), action))
+    let is_whole = before.iter().skip(1).all(|part| part.contains('{'));
+    Some((named(first), if is_whole { action } else { Action::Other }))
 }
 
 /// `GET_CreateUser`, `ListUsers`: where the path itself says nothing.
@@ -121,6 +133,7 @@ fn by_name(endpoint: &Endpoint, path: &[&str]) -> Option<(String, Action)> {
     }
     let action = action(words.first()?)?;
     let thing = words.get(1..3.min(words.len()))?.concat();
+    let action = if words.len() > 3 { Action::Other } else { action };
     (!thing.is_empty()).then(|| (named(&thing), action))
 }
 
@@ -129,6 +142,6 @@ fn fragment_action(path: &str) -> Option<&str> {
     action.split('&').next()
 }
 
-fn named(text: &str) -> String {
+pub(super) fn named(text: &str) -> String {
     singular(&split(text).join(" ").to_lowercase())
 }

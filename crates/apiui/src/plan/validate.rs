@@ -98,6 +98,10 @@ impl Plan {
         if resource.relations.iter().any(|relation| relation.resource >= self.resources.len()) {
             return Err(Invalid("a view leads to one that is not there".to_owned()));
         }
+        if self.guarded(resource).is_some() {
+            let title = &resource.title;
+            return Err(Invalid(format!("{title} would be edited or deleted without saying which one")));
+        }
         let id = &resource.id;
         let is_name = id.starts_with(|c: char| c.is_ascii_uppercase())
             && id.chars().all(|c| c.is_ascii_alphanumeric())

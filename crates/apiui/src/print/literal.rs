@@ -59,8 +59,10 @@ pub fn plan_of(code: &str) -> Result<Plan, UnknownModule> {
     let json = json
         .filter(|json| json.len() <= MAX_LITERAL)
         .ok_or_else(|| UnknownModule::Broken("it is not a literal.".to_owned()))?;
-    let plan: Plan =
+    let mut plan: Plan =
         serde_json::from_str(json).map_err(|error| UnknownModule::Broken(format!("{error}.")))?;
+    // Modules of earlier versions may edit and delete without a key.
+    plan.guard();
     plan.validate().map_err(|invalid| UnknownModule::Broken(invalid.to_string()))?;
     Ok(plan)
 }
@@ -87,7 +89,10 @@ pub(super) fn piece(out: &mut String, plan: &Plan, number: usize) -> bool {
             }
             let comma = if at + 1 < length { "," } else { "" };
             let line = match name {
-                "resources" => plan.resources.get(at).map(json),
+                // What would change rows without naming one is not printed, whoever made the plan.
+                "resources" => plan.resources.get(at).map(|resource| {
+                    plan.guarded(resource).map_or_else(|| json(resource), |kept| json(&kept))
+                }),
                 "operations" => plan.operations.get(at).map(json),
                 _ => plan.shapes.get(at).map(json),
             };

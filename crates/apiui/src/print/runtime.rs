@@ -28,6 +28,7 @@ const SHARED: &[(&str, &str)] = modules![
     "drafts.ts",
     "problems.ts",
     "calls.ts",
+    "guards.ts",
     "sending.ts",
     "parts.tsx",
     "markdown.tsx",

@@ -10,7 +10,7 @@ export function mockApi(spec, plan, prefix) {
   const details = new Map(plan.resources.filter((resource) => resource.detail !== undefined).map((resource) => [plan.operations[resource.detail].signature, resource]));
   const routes = spec.endpoints.map((endpoint) => ({ endpoint, pattern: patternOf(endpoint.path), literal: endpoint.path.replace(/\{[^}]*\}/g, "").length }));
   routes.sort((a, b) => b.literal - a.literal);
-  const mock = { log: [], failWith: 0, refusal: undefined, refusals: 0, isLong: false, needsCredentials: false, isAttacked: false, answer };
+  const mock = { log: [], failWith: 0, refusal: undefined, refusals: 0, nothing: 0, isLong: false, needsCredentials: false, isAttacked: false, answer };
 
   function answer({ method, url, headers, body }) {
     const address = new URL(url, "http://mock");
@@ -23,6 +23,8 @@ export function mockApi(spec, plan, prefix) {
       mock.refusals += 1;
       return json(422, mock.refusal);
     }
+    if (mock.nothing === 204) return { status: 204, headers: {}, body: "" };
+    if (mock.nothing === 200) return json(200, null);
     if (mock.needsCredentials && !hasCredentials(entry)) return refuse(401, "The mock wants credentials.");
     return plan.graphql ? graphAnswer(entry) : restAnswer(entry);
   }

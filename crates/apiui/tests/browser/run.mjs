@@ -100,6 +100,7 @@ async function use(name, site, isAgain = false) {
   for (const [flow, run] of Object.entries(flows)) {
     site.mock.failWith = 0;
     site.mock.refusal = undefined;
+    site.mock.nothing = 0;
     site.mock.isLong = false;
     site.mock.needsCredentials = false;
     const since = Date.now();

@@ -4,12 +4,14 @@
 #![allow(clippy::disallowed_methods, reason = "tests read files and the scale from the environment")]
 
 mod browser;
+mod census;
 mod check;
 mod figures;
 mod fuzz;
 mod instructions;
 mod odd;
 mod own;
+mod rows;
 mod served;
 mod shared;
 mod wishes;

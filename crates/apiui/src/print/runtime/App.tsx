@@ -23,12 +23,13 @@ import type { Data, FixedHeader, HostProps, Operation, Page, Request, Resource, 
 
 /**
  * The whole interface. All calls go through `request`, or through fetch where the host gives none. The page that shows
- * it may also give `route` and `whenRouted` (the address of the view), `recall` and `remember` (a small memory),
- * `whenServerChosen` (another server), `getToken` (OAuth 2), and what only a page can do with files (`saveFile`,
+ * it may also give `route` and `whenRouted` (the address of the view), `session` (another text after each sign-in, so that
+ * what failed is loaded again), `recall` and `remember` (a small memory), `whenServerChosen` (another server), `getToken` (OAuth 2), and what only a page can do with files (`saveFile`,
  * `showImage`, `copyText`, `openApart`).
  */
 export default function App({
   request,
+  session,
   route,
   whenRouted,
   whenLeft,
@@ -52,6 +53,7 @@ export default function App({
   const [notice, setNotice] = useState("");
   const [keyFields, setKeyFields] = useState(() => parseJson(recall?.("keys") ?? "") ?? {});
   const [panel, setPanel] = useState("");
+  const [signIns, setSignIns] = useState(0);
   const [isMenuShown, setIsMenuShown] = useState(false);
   const main = useRef<HTMLElement>(null);
   const page = withOwn(pageOfRoute(routes.route), "item", own(items, routes.route));
@@ -71,6 +73,7 @@ export default function App({
     keyFields,
     route: routes.route,
     isHosted: request !== undefined,
+    session: `${session ?? ""} ${signIns}`,
     server,
     headers,
     getToken,
@@ -116,7 +119,7 @@ export default function App({
     <div
       className={`dragoman dragoman-${theme}`}
       onKeyDown={(event) => {
-        if ((event.ctrlKey || event.metaKey) && event.key === "k") {
+        if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
           event.preventDefault();
           setPanel("palette");
         }
@@ -158,7 +161,15 @@ export default function App({
         <CurrentPage key={`${routes.route.split("/call/").at(0)}`} ui={ui} page={page} />
         <FootSlot ui={ui} />
       </main>
-      {panel === "connection" && !ui.isHosted ? <ConnectionPanel ui={ui} whenClosed={() => setPanel("")} /> : null}
+      {panel === "connection" && !ui.isHosted ? (
+        <ConnectionPanel
+          ui={ui}
+          whenClosed={() => {
+            setPanel("");
+            setSignIns(signIns + 1);
+          }}
+        />
+      ) : null}
       {panel === "palette" ? <Palette ui={ui} whenClosed={() => setPanel("")} /> : null}
       <Notice text={notice} whenClosed={() => setNotice("")} />
     </div>

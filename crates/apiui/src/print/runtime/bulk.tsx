@@ -7,12 +7,16 @@ import { buildCall, startDrafts, stillMissing } from "./calls";
 import { valueOf } from "./drafts";
 import { startBody } from "./edits";
 import { csvOf } from "./files";
-import { unknownKeys } from "./item-screen";
+import { provenFor } from "./guards";
+import { recordTitle, unknownKeys } from "./item-screen";
 import { Button } from "./parts";
-import { isAllowed } from "./resource-screen";
+import { isAllowed, itemTitle } from "./resource-screen";
 import { fieldOf, shownText } from "./values";
 import { exactJsonText, withAll } from "./vetted";
 import type { Call, Column, Data, ListedResource, Operation, Resource, Ui, Values } from "./types";
+
+/** How many records a question names. */
+export const MOST_NAMED = 8;
 
 /** The call that deletes an item; undefined where a key is not certain or something else is missing. */
 export function deletionOf(
@@ -23,7 +27,7 @@ export function deletionOf(
 ): { operation: Operation; sent: Call } | undefined {
   if (!isAllowed(resource.deletes) || unknownKeys(resource, known).length > 0) return undefined;
   const operation = PLAN.operations.at(resource.deletes);
-  const drafts = startDrafts(operation, known);
+  const drafts = startDrafts(operation, provenFor(resource, resource.deletes, known, true));
   if (stillMissing(ui, operation, drafts).length > 0) return undefined;
   const body =
     operation.body?.required === true ? valueOf(operation.body.input, startBody(operation, item)) : undefined;
@@ -55,6 +59,11 @@ export function BulkBar({
   const { saveFile } = ui.tools;
   const deletions = items.map((item) => deletionOf(ui, resource, withAll(known, keysOf(ui, resource, item)), item));
   const canDelete = isAllowed(resource.deletes) && deletions.every((one) => one !== undefined);
+  const titles = items.slice(0, MOST_NAMED).map((item) => {
+    const title = itemTitle(resource, item);
+    return title === resource.singular ? recordTitle(resource, item, keysOf(ui, resource, item)) : title;
+  });
+  const names = `${titles.join(", ")}${items.length > MOST_NAMED ? ` and ${items.length - MOST_NAMED} more` : ""}`;
   const many = `${items.length} ${(items.length === 1 ? resource.singular : resource.title).toLowerCase()}`;
   const run = async () => {
     let failed = 0;
@@ -93,7 +102,7 @@ export function BulkBar({
         {done !== undefined
           ? `Deleting ${done + 1} of ${items.length}…`
           : isAsking
-            ? `Delete ${many}? This cannot be undone.`
+            ? `Delete ${many}: ${names}? This cannot be undone.`
             : `${many} selected`}
       </span>
       {isAsking ? (

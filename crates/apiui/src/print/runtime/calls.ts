@@ -13,10 +13,34 @@ export function inputKey(input: Input) {
 
 export function startDrafts(operation: Operation, known: Values | undefined): Values {
   return (operation.inputs ?? []).reduce((drafts, input) => {
-    const given = own(known, input.name);
+    const given = input.place === "variable" ? knownValue(input, input.name, known) : own(known, input.name);
     const draft = given === undefined ? startDraft(input, input.required === true) : draftOf(input, given);
-    return withOwn(drafts, inputKey(input), draft);
+    const isWhole = given === undefined || own(known, input.name) !== undefined;
+    return withOwn(drafts, inputKey(input), isWhole ? draft : filledDraft(input, draft));
   }, {});
+}
+
+/** The value of a variable that a view knows: as a whole, or by fields such as `where.id`. */
+export function knownValue(input: Input, path: string, known: Values | undefined): Data {
+  const given = own(known, path);
+  if (input.kind !== "object" || !ownEntries(known).some(([name]) => name.startsWith(`${path}.`))) return given;
+  const pairs = fieldsOf(input).map((field) => [
+    field.name,
+    knownValue(field, `${path}.${field.name}`, known) ?? own(given, field.name),
+  ]);
+  return Object.fromEntries(pairs.filter((pair) => pair.at(1) !== undefined));
+}
+
+/** A draft of which only the keys are known: the rest is as in a new form. */
+export function filledDraft(input: Input, draft: Draft): Draft {
+  if (input.kind !== "object" || !isNested(draft)) return draft;
+  return fieldsOf(input).reduce(
+    (all, field) =>
+      own(all, field.name) === undefined
+        ? withOwn(all, field.name, startDraft(field, field.required === true))
+        : withOwn(all, field.name, filledDraft(field, own(all, field.name))),
+    draft,
+  );
 }
 
 export function missingInputs(operation: Operation, drafts: Values) {
@@ -31,10 +55,13 @@ export function stillMissing(ui: Ui, operation: Operation, drafts: Values) {
   return missingInputs(operation, drafts).filter((input) => !isGiven(input));
 }
 
+/** Texts that a server may read as the way to another place, however they are escaped. */
+export const LEADS_AWAY = /(^|[/\\])\.\.?($|[/\\;])/;
+
 /** What is wrong with a parameter. A part of a path must not be empty or lead to another place. */
 export function inputProblems(input: Input, draft: Draft, start?: Draft): Problem[] {
   const text = input.place === "path" ? textOf(valueOf(input, draft)) : "usual";
-  if (["", ".", ".."].includes(text))
+  if (text === "" || LEADS_AWAY.test(text))
     return [
       { place: inputKey(input), message: text === "" ? "This is required." : "This cannot be part of an address." },
     ];
@@ -197,22 +224,39 @@ export function withoutFiles(value: Data): Data {
   return Object.fromEntries(ownEntries(value).map(([name, one]) => [name, withoutFiles(one)]));
 }
 
-/** The variable of an edit: what it requires, and what was changed. */
+/** The variable of an edit: the key of the item, what is required, and what was changed. */
 export function changedVariable(input: Input, edit: Data, draft: Draft) {
   const start = own(edit.starts, inputKey(input));
   const base = own(edit.item, input.name);
-  if (input.kind !== "object" || draft === undefined || typeof draft === "string") {
-    const isNeeded = input.required === true || own(edit.known, input.name) !== undefined;
-    return draft === start && !isNeeded
-      ? undefined
-      : base === undefined
-        ? valueOf(input, draft)
-        : mergedValue(input, base, start, draft);
-  }
+  const isGroup = input.kind === "object" && draft !== undefined && draft !== null && typeof draft !== "string";
+  if (isGroup && (edit.record === undefined || isOnWay(edit, input.name)))
+    return changedFields(input, input.name, edit, start, draft);
+  const isNeeded = input.required === true || own(edit.known, input.name) !== undefined;
+  return draft === start && !isNeeded
+    ? undefined
+    : base === undefined
+      ? valueOf(input, draft)
+      : mergedValue(input, base, start, draft);
+}
+
+/** Whether a variable, or an object in it, holds the key of the item or its fields. */
+export function isOnWay(edit: Data, path: string) {
+  const holdsKey = ownEntries(edit.known).some(([name]) => name.startsWith(`${path}.`));
+  const record = (edit.record ?? []).join(".");
+  return holdsKey || record === path || record.startsWith(`${path}.`);
+}
+
+/** The fields of such an object. The key is always sent, whatever was changed. */
+export function changedFields(input: Input, path: string, edit: Data, start: Draft, draft: Draft): Values {
+  const isRecord = edit.record === undefined || edit.record.join(".") === path;
   const pairs = fieldsOf(input).flatMap((field) => {
     const [before, now] = [own(start, field.name), own(draft, field.name)];
+    const place = `${path}.${field.name}`;
+    if (own(edit.known, place) !== undefined) return [[field.name, valueOf(field, now)]];
+    if (field.kind === "object" && isOnWay(edit, place) && isNested(now))
+      return [[field.name, changedFields(field, place, edit, before, now)]];
     if (before === now && field.required !== true) return [];
-    const sent = own(edit.item, field.name);
+    const sent = isRecord ? own(edit.item, field.name) : undefined;
     const value = sent === undefined ? valueOf(field, now) : mergedValue(field, sent, before, now);
     return value === undefined ? (before === now ? [] : [[field.name, null]]) : [[field.name, value]];
   });

@@ -5,13 +5,14 @@ import { PLAN } from "../plan";
 import { isKeyValue } from "./browser";
 import { buildCall, startDrafts, stillMissing } from "./calls";
 import { fieldsOf } from "./drafts";
+import { provenFor, takesKey } from "./guards";
 import { wholeItem } from "./item-screen";
 import { OperationForm } from "./operation-form";
 import { Button, FailureState, LoadingState } from "./parts";
 import { PageHead, resourceOf } from "./resource-screen";
 import { useAnswer } from "./sending";
 import { isNested } from "./values";
-import { own, ownEntries, withAll } from "./vetted";
+import { own, ownEntries, withAll, withOwn } from "./vetted";
 import type { Data, Operation, Page, Resource, Ui, Values } from "./types";
 
 /** A form that creates or changes an item. */
@@ -19,6 +20,7 @@ export function FormScreen({ ui, page }: { ui: Ui; page: Page }) {
   const resource = resourceOf(page.resource);
   const operation = PLAN.operations.at(page.operation);
   const isEdit = page.operation === resource.edits;
+  const created = provenFor(resource, page.operation, page.known, false);
   return (
     <>
       <PageHead
@@ -32,8 +34,8 @@ export function FormScreen({ ui, page }: { ui: Ui; page: Page }) {
           <OperationForm
             ui={ui}
             operation={operation}
-            known={page.known}
-            hides={knownPathNames(operation, page.known)}
+            known={created}
+            hides={knownPathNames(operation, created).filter((name) => isPathInput(operation, name))}
             label="Create"
             isPlain
             whenCancelled={() => ui.goBack()}
@@ -48,11 +50,19 @@ export function FormScreen({ ui, page }: { ui: Ui; page: Page }) {
   );
 }
 
+export function isPathInput(operation: Operation, name: string) {
+  return (operation.inputs ?? []).some((input) => input.name === name && input.place === "path");
+}
+
 /** The parameters that the page already knows: they say which item it is about, so they are not edited. */
 export function knownPathNames(operation: Operation, known: Values | undefined) {
-  return (operation.inputs ?? [])
+  const plain = (operation.inputs ?? [])
     .filter((input) => ["path", "variable"].includes(input.place ?? "") && isKeyValue(own(known, input.name)))
     .map((input) => input.name);
+  const nested = ownEntries(known)
+    .filter(([name, value]) => name.includes(".") && isKeyValue(value) && takesKey(operation, name))
+    .map(([name]) => name);
+  return [...plain, ...nested];
 }
 
 /** Reads the item anew, then shows a form that sends back exactly what was not touched. */
@@ -93,15 +103,16 @@ export function EditForm({
     ui
       .perform(detail!, call!, new AbortController())
       .then((next) => (next.phase === "done" ? recordIn(operation, next.result) : undefined));
+  const proven = provenFor(resource, page.operation, page.known, true);
   const edit = {
-    item,
-    known: page.known,
+    item: recordFields(item),
+    known: proven,
     base: item,
     isWhole: found !== undefined,
     etag: found === undefined ? undefined : strongTag(state.headers),
     reread: found === undefined ? undefined : reread,
   };
-  const known = withAll(graphInputs(operation, item), page.known);
+  const known = withAll(graphInputs(operation, item), proven);
   return (
     <section className="dragoman-panel dragoman-padded" aria-label="Form">
       <OperationForm
@@ -110,7 +121,7 @@ export function EditForm({
         operation={operation}
         known={known}
         edit={edit}
-        hides={knownPathNames(operation, page.known)}
+        hides={knownPathNames(operation, proven)}
         label="Save"
         isPlain
         whenCancelled={() => ui.goBack()}
@@ -141,8 +152,24 @@ export function strongTag(headers: Values | undefined) {
   return tag === "" || tag.startsWith("W/") ? undefined : tag;
 }
 
-/** In GraphQL the fields of an item are variables, or the fields of one input object. */
+/** The fields of an item, where they may be one level down. */
+export function recordFields(item: Data): Data {
+  const inner = own(item, "attributes");
+  return isNested(inner) && !Array.isArray(inner) ? withAll(inner, item) : item;
+}
+
+/** In GraphQL the fields of an item are variables, or the fields of one input object: the plan says which. */
 export function graphInputs(operation: Operation, item: Data): Values {
+  const { record } = operation;
+  if (record !== undefined) {
+    const fields = recordFields(item);
+    const plain = (operation.inputs ?? [])
+      .filter((input) => input.place === "variable" && (input.kind !== "object" || record.length === 0))
+      .map((input) => [input.name, own(fields, input.name)])
+      .filter((pair) => pair.at(1) !== undefined);
+    const nested = record.slice(1).reduceRight((inner, name) => withOwn({}, name, inner), fields);
+    return record.length === 0 ? Object.fromEntries(plain) : withOwn(Object.fromEntries(plain), record[0], nested);
+  }
   const pairs = (operation.inputs ?? [])
     .filter((input) => input.place === "variable")
     .map((input) => [input.name, input.kind === "object" ? (own(item, input.name) ?? item) : own(item, input.name)]);

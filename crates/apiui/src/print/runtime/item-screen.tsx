@@ -2,19 +2,22 @@
 
 import { Fragment, useId, useState } from "react";
 import { PLAN } from "../plan";
-import { isKeyValue } from "./browser";
+import { isKeyValue, keysOf } from "./browser";
 import { deletionOf } from "./bulk";
 import { buildCall, startDrafts, stillMissing } from "./calls";
 import { Cell, DataView } from "./data";
+import { knownPathNames } from "./edit-screen";
 import { FileView, isFile } from "./files";
+import { provenFor, takesKey } from "./guards";
 import { OperationEntry } from "./operation";
+import { OperationForm } from "./operation-form";
 import { Button, FailureState, LoadingState } from "./parts";
 import { ReferenceLink, relationOf } from "./reference";
 import { PageHead, isAllowed, itemTitle, resourceOf } from "./resource-screen";
 import { useAnswer } from "./sending";
 import { ItemSlot } from "./slots";
 import { fieldOf, isNested, labelOf, textOf } from "./values";
-import { own, ownEntries, withOwn } from "./vetted";
+import { own, ownEntries, withAll, withOwn } from "./vetted";
 import type { CallState, Data, Page, Relation, Resource, Ui, Values } from "./types";
 
 /** One item: its fields, what can be done with it, and where it leads. */
@@ -31,17 +34,16 @@ export function ItemScreen({ ui, page }: { ui: Ui; page: Page }) {
     isReady ? buildCall(operation, drafts, undefined) : undefined,
     ui.turn,
   );
-  const unknown = unknownKeys(resource, page.known);
   const item = state.phase === "done" ? wholeItem(state.result) : page.item;
+  // What an item of the graph says about itself is its own; an item of a path may come in an envelope.
+  const isTold = operation?.queryText !== undefined && state.phase === "done";
+  const known = isTold ? withAll(keysOf(ui, resource, item), page.known) : page.known;
+  const unknown = unknownKeys(resource, known);
   const others = resource.operations.filter(
     (index) =>
       ![resource.detail, resource.edits, resource.deletes, resource.creates, resource.list?.operation].includes(index),
   );
-  const related = others.filter((index) =>
-    (PLAN.operations.at(index).inputs ?? []).some(
-      (input) => own(page.known, input.name) !== undefined && ["path", "variable"].includes(input.place ?? ""),
-    ),
-  );
+  const related = others.filter((index) => isRelated(resource, index, known));
   return (
     <>
       <PageHead title={itemTitle(resource, item ?? page.item)} note={resource.singular}>
@@ -57,7 +59,7 @@ export function ItemScreen({ ui, page }: { ui: Ui; page: Page }) {
                 kind: "form",
                 resource: resource.id,
                 operation: resource.edits,
-                known: page.known,
+                known,
                 item: page.item,
               })
             }
@@ -73,7 +75,13 @@ export function ItemScreen({ ui, page }: { ui: Ui; page: Page }) {
         ) : null}
       </PageHead>
       {isAsking ? (
-        <DeleteQuestion ui={ui} resource={resource} page={page} whenClosed={() => setIsAsking(false)} />
+        <DeleteQuestion
+          ui={ui}
+          resource={resource}
+          known={known}
+          item={item ?? page.item}
+          whenClosed={() => setIsAsking(false)}
+        />
       ) : null}
       {unknown.length > 0 && isNested(page.item) ? (
         <KeyQuestion ui={ui} resource={resource} page={page} parameters={unknown} />
@@ -94,7 +102,7 @@ export function ItemScreen({ ui, page }: { ui: Ui; page: Page }) {
         )}
       </section>
       <ItemSlot ui={ui} resource={resource} item={item} />
-      <RelationLinks ui={ui} resource={resource} item={item} known={page.known} />
+      <RelationLinks ui={ui} resource={resource} item={item} known={known} />
       {related.length === 0 ? null : (
         <section className="dragoman-panel" aria-label="More operations">
           <h2 className="dragoman-title">More operations</h2>
@@ -104,7 +112,9 @@ export function ItemScreen({ ui, page }: { ui: Ui; page: Page }) {
                 key={index}
                 ui={ui}
                 number={index}
-                known={page.known}
+                known={provenFor(resource, index, known, true)}
+                isProven
+                subject={recordTitle(resource, item ?? page.item, known)}
                 data-operation={PLAN.operations.at(index).signature}
               />
             ))}
@@ -115,23 +125,47 @@ export function ItemScreen({ ui, page }: { ui: Ui; page: Page }) {
   );
 }
 
+/** Whether an operation is done with the item that is shown: it takes the item's key, or is a mutation of its kind. */
+export function isRelated(resource: Resource, index: number, known: Values | undefined) {
+  const operation = PLAN.operations.at(index);
+  const inputs = operation.inputs ?? [];
+  const isPlace = (name: string) =>
+    name.includes(".") ||
+    inputs.some((input) => input.name === name && ["path", "variable"].includes(input.place ?? ""));
+  return (
+    ownEntries(provenFor(resource, index, known, true)).some(([name]) => isPlace(name)) ||
+    (operation.queryText !== undefined && operation.writes === true && inputs.some((input) => /id$/i.test(input.name)))
+  );
+}
+
+/** An item in words: what it is, what it is called, and its keys. */
+export function recordTitle(resource: Resource, item: Data, known: Values | undefined) {
+  const title = itemTitle(resource, item);
+  const keys = (resource.keys ?? []).map((key) => key.parameter);
+  const pairs = ownEntries(known).filter(([name]) => keys.length === 0 || keys.includes(name));
+  const values = [...new Set(pairs.map(([, value]) => textOf(value)))].filter((text) => text !== title);
+  const name = title === resource.singular ? "" : ` “${title}”`;
+  return `${resource.singular.toLowerCase()}${name}${values.length === 0 ? "" : ` (${values.join(", ")})`}`;
+}
+
 /** The parameters that name one item and whose values are not known for certain. */
 export function unknownKeys(resource: Resource, known: Values | undefined) {
-  const operations = [resource.detail, resource.edits, resource.deletes]
-    .filter((index) => index !== undefined)
-    .map((index) => PLAN.operations.at(index));
-  const names = operations.flatMap((operation) =>
-    (operation.inputs ?? [])
-      .filter(
-        (input) =>
-          input.place === "path" ||
-          (["variable", "query"].includes(input.place ?? "query") &&
-            input.required === true &&
-            input.kind !== "object" &&
-            (resource.keys ?? []).some((key) => key.parameter === input.name)),
-      )
-      .map((input) => input.name),
-  );
+  const parameters = (resource.keys ?? []).map((key) => key.parameter);
+  const names = [resource.detail, resource.edits, resource.deletes].flatMap((index) => {
+    if (index === undefined) return [];
+    const operation = PLAN.operations.at(index);
+    const inputs = operation.inputs ?? [];
+    const plain = inputs.filter(
+      (input) =>
+        input.place === "path" ||
+        (["variable", "query"].includes(input.place ?? "query") &&
+          (input.required === true || index !== resource.detail) &&
+          input.kind !== "object" &&
+          parameters.includes(input.name)),
+    );
+    const nested = parameters.filter((name) => name.includes(".") && takesKey(operation, name));
+    return [...plain.map((input) => input.name), ...nested];
+  });
   return [...new Set(names)].filter((name) => !isKeyValue(own(known, name)));
 }
 
@@ -262,7 +296,17 @@ export function RelationLinks({
       const target = PLAN.resources.at(relation.resource);
       if (target.removed === true) return [];
       if (relation.field === undefined)
-        return [{ relation, target, page: { kind: "resource", resource: target.id, known } }];
+        return [
+          {
+            relation,
+            target,
+            page: {
+              kind: "resource",
+              resource: target.id,
+              known: provenFor(target, target.list?.operation, known, false),
+            },
+          },
+        ];
       const value = fieldOf(item, relation.field);
       if (!isKeyValue(value)) return [];
       return [
@@ -289,36 +333,54 @@ export function RelationLinks({
 export function DeleteQuestion({
   ui,
   resource,
-  page,
+  known,
+  item,
   whenClosed,
 }: {
   ui: Ui;
   resource: Resource;
-  page: Page;
+  known: Values | undefined;
+  item: Data;
   whenClosed: () => void;
 }) {
   const operation = PLAN.operations.at(resource.deletes);
   const [state, setState] = useState<CallState>({ phase: "waiting" });
-  const missing = stillMissing(ui, operation, startDrafts(operation, page.known));
-  const deletion = deletionOf(ui, resource, page.known, page.item);
+  const proven = provenFor(resource, resource.deletes, known, true);
+  const missing = stillMissing(ui, operation, startDrafts(operation, proven));
+  const deletion = deletionOf(ui, resource, known, item);
+  const subject = recordTitle(resource, item, proven);
+  const finish = () => {
+    ui.tell(`${resource.singular} deleted.`);
+    ui.goBack();
+  };
   const run = () => {
     if (deletion === undefined) return;
     setState({ phase: "loading" });
     ui.perform(operation, deletion.sent, new AbortController()).then((next) => {
       setState(next);
-      if (next.phase === "done") {
-        ui.tell(`${resource.singular} deleted.`);
-        ui.goBack();
-      }
+      if (next.phase === "done") finish();
     });
   };
+  if (missing.length > 0)
+    return (
+      <section className="dragoman-panel dragoman-padded" aria-label="Deletion">
+        <p>{`To delete ${subject}, the API asks for more.`}</p>
+        <OperationForm
+          ui={ui}
+          operation={operation}
+          known={proven}
+          hides={knownPathNames(operation, proven)}
+          label="Delete…"
+          subject={subject}
+          isPlain
+          whenCancelled={() => whenClosed()}
+          whenDone={() => finish()}
+        />
+      </section>
+    );
   return (
     <div className="dragoman-confirm" role="alertdialog" aria-label="Confirm deletion">
-      <span className="dragoman-grow">
-        {missing.length > 0
-          ? `${missing.map((input) => labelOf(input.name)).join(", ")} is not known; use the operation below.`
-          : `Delete this ${resource.singular.toLowerCase()}? This cannot be undone.`}
-      </span>
+      <span className="dragoman-grow">{`Delete ${subject}? This cannot be undone.`}</span>
       {deletion === undefined ? null : (
         <Button
           label={state.phase === "loading" ? "Deleting…" : "Delete"}

@@ -62,7 +62,7 @@ export function ItemList({ ui, resource, known }: { ui: Ui; resource: ListedReso
       {state.phase === "failed" ? (
         <FailureState ui={ui} operation={operation} state={state} whenRetried={() => setTurn(turn + 1)} />
       ) : null}
-      {other === undefined ? null : <OtherAnswer value={other.value} />}
+      {other === undefined ? null : <OtherAnswer value={other.value} status={state.status} />}
       {state.phase === "done" && other === undefined ? (
         <ItemBrowser
           ui={ui}
@@ -99,7 +99,15 @@ export function ItemList({ ui, resource, known }: { ui: Ui; resource: ListedReso
   );
 }
 
-export function OtherAnswer({ value }: { value: Data }) {
+export function OtherAnswer({ value, status }: { value: Data; status?: number }) {
+  if (value === null || value === undefined || value === "")
+    return (
+      <div className="dragoman-padded" data-testid="other-answer">
+        <p className="dragoman-hint">
+          {`The API sent ${value === null && status !== 204 ? "null" : "no content"} (${status}) in place of a list, so it is not known whether there are any.`}
+        </p>
+      </div>
+    );
   return (
     <div className="dragoman-padded" data-testid="other-answer">
       <p className="dragoman-hint">The answer is not the list that the specification describes. This is what came:</p>

@@ -3,10 +3,11 @@
 import { useRef, useState } from "react";
 import { PLAN } from "../plan";
 import { buildCall, inputKey, inputProblems, startDrafts } from "./calls";
-import { valueOf } from "./drafts";
+import { fieldsOf, valueOf } from "./drafts";
 import { editedBody, hasNoChanges, isChangedElsewhere, startBody } from "./edits";
 import { Field } from "./fields";
 import { ObjectFields } from "./groups";
+import { targetOf } from "./guards";
 import { Button, FailureState } from "./parts";
 import { problemsOf } from "./problems";
 import { FormPlace } from "./reference";
@@ -16,7 +17,7 @@ import { needsSignIn } from "./sending";
 import { Snippets } from "./snippets";
 import { StreamView } from "./stream";
 import { own, withAll, withOwn } from "./vetted";
-import type { BodyForm, CallState, Data, Draft, Edit, Operation, Problem, Ui, Values } from "./types";
+import type { BodyForm, CallState, Data, Draft, Edit, Input, Operation, Problem, Ui, Values } from "./types";
 
 /** The most of a stream that is kept, in characters. */
 export const MOST_RECEIVED = 1000000;
@@ -35,6 +36,7 @@ export function OperationForm({
   whenCancelled,
   isPlain,
   hides,
+  subject,
 }: {
   ui: Ui;
   operation: Operation;
@@ -45,6 +47,8 @@ export function OperationForm({
   whenCancelled?: () => void;
   isPlain?: boolean;
   hides?: string[];
+  /** The record that the operation is about, in words. */
+  subject?: string;
 }) {
   const [starts] = useState(() => startDrafts(operation, known ?? {}));
   const [drafts, setDrafts] = useState(starts);
@@ -53,6 +57,7 @@ export function OperationForm({
   const [problems, setProblems] = useState<Problem[]>([]);
   const [state, setState] = useState<CallState>({ phase: "waiting" });
   const [question, setQuestion] = useState("");
+  const [isLast, setIsLast] = useState(false);
   const [received, setReceived] = useState<string>();
   const controller = useRef<AbortController | undefined>(undefined);
   const summary = useRef<HTMLDivElement>(null);
@@ -75,7 +80,7 @@ export function OperationForm({
       operation,
       drafts,
       body,
-      edit === undefined ? undefined : { item: edit.item, starts, known: edit.known },
+      edit === undefined ? undefined : { item: edit.item, starts, known: edit.known, record: operation.record },
     );
     const headers = edit?.etag === undefined ? call.headers : withAll({ "If-Match": edit.etag }, call.headers);
     if (edit !== undefined && !isPut && hasNoChanges(operation, body, starts, drafts)) {
@@ -117,6 +122,15 @@ export function OperationForm({
     ];
     if (!show(found)) return;
     setQuestion("");
+    if (operation.destroys === true && isSure !== true) {
+      setIsLast(true);
+      const target = targetOf(operation, currentCall());
+      setQuestion(
+        `${operation.title}${subject === undefined ? "" : ` for ${subject}`}? This sends ${target} and cannot be undone.`,
+      );
+      return;
+    }
+    setIsLast(false);
     if (isPut && edit !== undefined && edit.isWhole !== true && isSure !== true) {
       setQuestion(
         "The API cannot be asked for all of this record. Saving replaces it with what this form holds: fields that are not shown may be lost.",
@@ -141,7 +155,9 @@ export function OperationForm({
       } else send(base);
     });
   };
-  const inputs = (operation.inputs ?? []).filter((input) => !(hides ?? []).includes(input.name));
+  const inputs = (operation.inputs ?? []).flatMap(
+    (input) => shownInput(input, input.name, hides ?? [], operation.record) ?? [],
+  );
   const unplaced = problems.filter((one) => one.place === "");
   return (
     <FormPlace.Provider value={{ ui, known }}>
@@ -185,10 +201,19 @@ export function OperationForm({
           </p>
         ) : null}
         {question === "" ? null : (
-          <div className="dragoman-confirm" role="alertdialog" aria-label="Confirm saving">
+          <div
+            className="dragoman-confirm"
+            role="alertdialog"
+            aria-label={isLast ? "Confirm what cannot be undone" : "Confirm saving"}
+          >
             <span className="dragoman-grow">{question}</span>
-            <Button label="Save anyway" kind="danger" signature={operation.signature} whenPressed={() => run(true)} />
-            <Button label="Go on editing" whenPressed={() => setQuestion("")} />
+            <Button
+              label={isLast ? "Do it" : "Save anyway"}
+              kind="danger"
+              signature={operation.signature}
+              whenPressed={() => run(true)}
+            />
+            <Button label={isLast ? "Keep" : "Go on editing"} whenPressed={() => setQuestion("")} />
           </div>
         )}
         <div className="dragoman-actions">
@@ -215,6 +240,16 @@ export function OperationForm({
       </form>
     </FormPlace.Provider>
   );
+}
+
+/** What a form shows of an input: without the keys that the view knows, and without what chooses the item. */
+export function shownInput(input: Input, path: string, hides: string[], record?: string[]): Input | undefined {
+  if (hides.includes(path)) return undefined;
+  if (input.kind !== "object" || !hides.some((one) => one.startsWith(`${path}.`))) return input;
+  const place = (record ?? []).join(".");
+  if (record !== undefined && place !== path && !place.startsWith(`${path}.`)) return undefined;
+  const fields = fieldsOf(input).flatMap((field) => shownInput(field, `${path}.${field.name}`, hides, record) ?? []);
+  return fields.length === 0 ? undefined : withAll(input, { shape: undefined, fields });
 }
 
 export function BodyFields({

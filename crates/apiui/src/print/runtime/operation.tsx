@@ -2,6 +2,7 @@
 
 import { useEffect, useId, useState } from "react";
 import { PLAN } from "../plan";
+import { provenFor } from "./guards";
 import { Markdown } from "./markdown";
 import { OperationForm } from "./operation-form";
 import { Badge, Verb } from "./parts";
@@ -15,11 +16,16 @@ export function OperationEntry({
   ui,
   number,
   known,
+  isProven,
+  subject,
   "data-operation": signature,
 }: {
   ui: Ui;
   number: number;
   known?: Values;
+  /** What is known is proven to be about this operation. */
+  isProven?: boolean;
+  subject?: string;
   "data-operation"?: string;
 }) {
   const page = pageOfRoute(ui.route);
@@ -30,6 +36,7 @@ export function OperationEntry({
   const operation = PLAN.operations.at(number);
   const id = useId();
   if (!isAllowed(number)) return null;
+  const resource = PLAN.resources.find((one) => one.operations.includes(number))!;
   return (
     <div className="dragoman-operation">
       <button
@@ -55,7 +62,8 @@ export function OperationEntry({
           <OperationForm
             ui={ui}
             operation={operation}
-            known={known}
+            known={isProven === true ? known : provenFor(resource, number, known, false)}
+            subject={subject}
             label={operation.writes === true ? "Send" : "Load"}
           />
         </div>

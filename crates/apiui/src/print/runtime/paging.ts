@@ -4,7 +4,7 @@ import { PLAN } from "../plan";
 import { buildCall, inputKey } from "./calls";
 import { valueOf } from "./drafts";
 import { nextLink, queryOfAddress } from "./sending";
-import { fieldOf, labelOf, valueAt } from "./values";
+import { fieldOf, isNested, labelOf, valueAt } from "./values";
 import { own, ownEntries, withAll, withOwn } from "./vetted";
 import type { Call, CallState, Column, Data, List, Mark, Operation, Paging, Values } from "./types";
 
@@ -90,11 +90,7 @@ export function listCall(operation: Operation, list: List, drafts: Values, pageS
 export function otherAnswer(list: List, state: CallState) {
   if (state.phase !== "done") return undefined;
   const found = list.items === undefined ? state.result : valueAt(state.result, list.items);
-  const isMissing = found === undefined || found === null;
-  if (Array.isArray(found)) return undefined;
-  // An envelope without its list, or nothing at all, is an empty list.
-  if (isMissing && (state.result === undefined || state.result === null || state.result === "")) return undefined;
-  return { value: state.result };
+  return Array.isArray(found) ? undefined : { value: state.result };
 }
 
 export function itemsOf(list: List, state: CallState) {
@@ -114,11 +110,18 @@ export function totalOf(list: List, state: CallState) {
 }
 
 /** The values that are handed from a list to its items: what the list itself was asked with. */
-export function knownValues(operation: Operation, drafts: Values) {
-  return (operation.inputs ?? []).reduce((known, input) => {
+export function knownValues(operation: Operation, drafts: Values, isLookup?: boolean): Values {
+  return (operation.inputs ?? []).reduce((known: Values, input) => {
     const value = valueOf(input, own(drafts, inputKey(input)));
     // What every call needs, such as a tenant in a header, is needed for the items too.
-    const isHandedOn = input.required === true || ["path", "variable"].includes(input.place ?? "");
-    return value === undefined || !isHandedOn ? known : withOwn(known, input.name, value);
+    const isHandedOn = input.required === true || input.place === "path" || (isLookup && input.place === "variable");
+    if (value === undefined || !isHandedOn) return known;
+    return input.place === "variable" ? flattened(known, input.name, value) : withOwn(known, input.name, value);
   }, {});
+}
+
+/** Values by name; the fields of an object by their paths, `where.id`. */
+export function flattened(known: Values, name: string, value: Data): Values {
+  if (!isNested(value) || Array.isArray(value)) return withOwn(known, name, value);
+  return ownEntries(value).reduce((all, [field, inner]) => flattened(all, `${name}.${field}`, inner), known);
 }

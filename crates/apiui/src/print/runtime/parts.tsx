@@ -2,6 +2,7 @@
 
 import type { ReactNode } from "react";
 import { PLAN } from "../plan";
+import { REFUSED } from "./sending";
 import { textOf } from "./values";
 import type { CallState, Data, Operation, Ui } from "./types";
 
@@ -117,13 +118,15 @@ export function FailureState({
     );
   }
   const title =
-    state.status === 0
-      ? "The API could not be reached"
-      : state.status === 404
-        ? "Not found"
-        : state.status === 412
-          ? "Somebody else changed this record meanwhile"
-          : `The API answered with an error (${state.status})`;
+    state.status === REFUSED
+      ? "Nothing was sent"
+      : state.status === 0
+        ? "The API could not be reached"
+        : state.status === 404
+          ? "Not found"
+          : state.status === 412
+            ? "Somebody else changed this record meanwhile"
+            : `The API answered with an error (${state.status})`;
   const advice =
     state.status === 412
       ? "Nothing was saved. Open the record again to see its present state."

@@ -118,7 +118,7 @@ export function Lookup({ ui, resource, known }: { ui: Ui; resource: Resource; kn
     const found = inputs.flatMap((input) => inputProblems(input, own(drafts, inputKey(input))));
     setProblems(found);
     if (found.length === 0)
-      ui.goTo({ kind: "item", resource: resource.id, item: undefined, known: knownValues(operation, drafts) });
+      ui.goTo({ kind: "item", resource: resource.id, item: undefined, known: knownValues(operation, drafts, true) });
   };
   return (
     <form

@@ -4,6 +4,7 @@ import { useEffect, useState } from "react";
 import { PLAN } from "../plan";
 import { gathered } from "./calls";
 import { parseJson } from "./drafts";
+import { refusalOf } from "./guards";
 import { labelOf, textOf, valueAt } from "./values";
 import { exactJsonText, own, ownEntries, parseExactJson, withAll } from "./vetted";
 import type { Call, CallState, Data, Operation, Request, Ui, Values } from "./types";
@@ -44,6 +45,9 @@ export function needsSignIn(operation: Operation, held: Values) {
 
 export const DEADLINE = 60000;
 
+/** The status of a call that was not sent because it does not say which rows it is about. */
+export const REFUSED = -1;
+
 /** How long a stream may be silent. */
 export const STREAM_DEADLINE = 600000;
 
@@ -57,6 +61,8 @@ export async function performCall(
   controller: AbortController,
   whenPart?: (text: string) => void,
 ): Promise<CallState> {
+  const refusal = refusalOf(operation, call);
+  if (refusal !== undefined) return { phase: "failed", status: REFUSED, message: refusal, data: undefined };
   const parts = credentialParts(operation, held);
   const since = Date.now();
   const deadline = whenPart === undefined ? DEADLINE : STREAM_DEADLINE;
@@ -154,7 +160,12 @@ export function queryOfAddress(address: unknown): Values {
 /** Runs a call when it changes, and again when `turn` does. Nothing runs while `call` is undefined. */
 export function useAnswer(ui: Ui, operation: Operation, call: Call | undefined, turn?: number): CallState {
   const [state, setState] = useState<CallState>({ phase: "loading" });
+  const [again, setAgain] = useState(0);
   const text = call === undefined ? "" : exactJsonText(call);
+  // What failed is loaded again when somebody has signed in; what is shown stays as it is.
+  useEffect(() => {
+    if (state.phase === "failed") setAgain(again + 1);
+  }, [ui.session]);
   useEffect(() => {
     if (text === "") return undefined;
     const controller = new AbortController();
@@ -167,6 +178,6 @@ export function useAnswer(ui: Ui, operation: Operation, call: Call | undefined, 
       isWanted = false;
       controller.abort();
     };
-  }, [text, turn, ui.stamp]);
+  }, [text, turn, ui.stamp, again]);
   return call === undefined ? { phase: "waiting" } : state;
 }

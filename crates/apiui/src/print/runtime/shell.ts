@@ -222,7 +222,20 @@ const tools: FileTools = {
   openApart: (route) => void window.open(`#${route}`, "_blank", "noopener"),
 };
 
+/** The keys of the interface work before anything in it was pressed: what no element got, the interface gets. */
+function forwardKeys() {
+  addEventListener("keydown", (event) => {
+    const isFree = event.target === document.body || event.target === document.documentElement;
+    if (!isFree || !(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "k") return;
+    event.preventDefault();
+    const { key, ctrlKey, metaKey } = event;
+    const copy = new KeyboardEvent("keydown", { key, ctrlKey, metaKey, bubbles: true, cancelable: true });
+    document.querySelector(".dragoman")?.dispatchEvent(copy);
+  });
+}
+
 publishServer();
+forwardKeys();
 const isReturning = returnFromSignIn();
 
 /** Shows the interface `App` with everything that a page can give it. */

@@ -96,10 +96,13 @@ export interface Resource {
 export type ListedResource = Resource & { list: List };
 
 export interface Key {
+  /** Its name; with dots, the path to a field of a variable: `where.id`. */
   parameter: string;
   field: string;
   /** The specification does not name this field: the interface asks before it is used. */
   guessed?: boolean;
+  /** The operations, besides those that show, edit and delete an item, whose parameter of this name is this very key. */
+  also?: number[];
 }
 
 export interface Relation {
@@ -155,6 +158,10 @@ export interface Operation {
   writes?: boolean;
   destroys?: boolean;
   inputs?: Input[];
+  /** What says which rows a write is about, by its path in the variables or the body: never empty. */
+  selectors?: string[][];
+  /** Where the fields of an item are among the variables of an edit. */
+  record?: string[];
   body?: BodyForm;
   /** Alternatives of schemes that are needed together. */
   security?: number[][];
@@ -352,6 +359,8 @@ export interface Ui {
   keyFields: Values;
   route: string;
   isHosted: boolean;
+  /** Changes when somebody signs in again: what failed is then loaded again. */
+  session: string;
   server: number;
   headers: FixedHeader[];
   stamp: string;
@@ -402,6 +411,8 @@ export type About = Omit<Plan, "schemes" | "resources" | "operations" | "shapes"
 /** What a page may hand to the interface. */
 export interface HostProps extends FileTools {
   request?: Request;
+  /** Another text after each sign-in. */
+  session?: string;
   route?: string;
   whenRouted?: (route: string, isReplacing: boolean) => void;
   whenLeft?: () => void;
