@@ -19,6 +19,8 @@ let theme = "light";
 let route = "";
 let routes: string[] = [];
 let memory: Record<string, string> = {};
+/** Another text after each sign-in: the interface then loads again what failed. */
+let session = "";
 let App: Component | undefined;
 let root: ReturnType<typeof createRoot> | undefined;
 let isComplete = false;
@@ -36,6 +38,7 @@ const textOf = (error: unknown) => (error instanceof Error ? `${error.name}: ${e
 function properties() {
   return {
     request: makeRequest(send),
+    session,
     route,
     whenRouted: (next: string, isReplacing: boolean) => {
       if (!isReplacing) routes.push(route);
@@ -131,6 +134,7 @@ function take(message: Envelope) {
   switch (message.type as ToFrame) {
     case "RENDER_DATA":
       if (typeof payload.route === "string") route = payload.route;
+      if (typeof payload.session === "string") session = payload.session;
       if (payload.memory !== null && typeof payload.memory === "object")
         memory = { ...(payload.memory as Record<string, string>) };
       if (isStarted) show();
@@ -176,6 +180,16 @@ addEventListener("message", (event) => {
     return;
   }
   if (message.nonce === nonce) take(message);
+});
+
+// The keys of the interface work before anything in it was pressed.
+addEventListener("keydown", (event) => {
+  const isFree = event.target === document.body || event.target === document.documentElement;
+  if (!isFree || !(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "k") return;
+  event.preventDefault();
+  const { key, ctrlKey, metaKey } = event;
+  const copy = new KeyboardEvent("keydown", { key, ctrlKey, metaKey, bubbles: true, cancelable: true });
+  document.querySelector(".dragoman")?.dispatchEvent(copy);
 });
 
 addEventListener("error", (event) => {

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { attempt } from "./actions";
 import { call, problemOf } from "./api";
 import { timeText } from "./files";
+import { renewFrame } from "./frames";
 import { Badge, Button, Check, Dialog, Dot, Field, ProblemNote, TextField } from "../../common/parts";
 import { STATES, connectionOf, testConnection, useBaseUrl } from "./stage";
 import { tell, update } from "./store";
@@ -133,6 +134,7 @@ function SecretForm({ tab, choice }: { tab: Tab; choice: Choice }) {
     try {
       const connection = await call<Connection>("PUT", `/tabs/${tab.id}/connection`, given());
       setValue("");
+      renewFrame(tab.id);
       if (connection.state === "connected") tell("Connected.");
     } catch (error) {
       setProblem(problemOf(error));

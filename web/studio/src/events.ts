@@ -1,5 +1,6 @@
 // What each event of the process changes in the state of the page.
-import { update } from "./store";
+import { renewFrames } from "./frames";
+import { current, update } from "./store";
 import type { Studio } from "./store";
 import type { Cli, ConsoleEntry, Progress, State, Tab, Version } from "./types";
 
@@ -8,7 +9,9 @@ const TAIL = 4000;
 
 /** The data is what docs/protocols/studio.md says of the event; an unknown event changes nothing. */
 export function applyEvent(name: string, data: unknown) {
+  const { connections } = current().told;
   update((before) => changeOf(before, name, data));
+  if (name === "connections") renewFrames(connections, data as State["connections"]);
 }
 
 function changeOf(before: Studio, name: string, data: unknown): Partial<Studio> {

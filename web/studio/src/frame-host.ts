@@ -75,6 +75,11 @@ export class FrameHost {
     this.send("RESIZE", { width, height });
   }
 
+  /** Somebody signed in again: the interface loads again what failed. */
+  renew(session: string) {
+    if (this.phase === "ready" || this.phase === "shown") this.send("RENDER_DATA", { session });
+  }
+
   /** A frame that was hidden is not judged by its silence. */
   wake() {
     this.lastSign = Date.now();

@@ -7,7 +7,7 @@ import { saveBlob } from "./files";
 import { current, tell, update } from "./store";
 import type { FrameState } from "./store";
 import type { NetworkRequest, NetworkResponse } from "../frame/protocol";
-import type { NetworkAnswer, Tab, Version } from "./types";
+import type { Connection, NetworkAnswer, Tab, Version } from "./types";
 
 interface Slot {
   shown?: FrameHost;
@@ -76,6 +76,21 @@ export function dropFrame(id: string) {
 /** Frames of tabs that are closed. */
 export function dropOtherFrames(tabs: Tab[]) {
   for (const id of slots.keys()) if (!tabs.some((tab) => tab.id === id)) dropFrame(id);
+}
+
+let sessions = 0;
+
+/** Somebody signed in to the API of a tab: its interface loads again what failed. */
+export function renewFrame(id: string) {
+  sessions += 1;
+  slots.get(id)?.shown?.renew(String(sessions));
+}
+
+/** The same for all tabs whose connection works now and did not before. */
+export function renewFrames(before: Connection[], now: Connection[]) {
+  const isNew = (one: Connection) =>
+    one.state === "connected" && before.find((other) => other.key === one.key)?.state !== "connected";
+  for (const id of new Set(now.filter(isNew).flatMap((one) => one.tabs))) renewFrame(id);
 }
 
 export function setFrameThemes() {

@@ -85,7 +85,7 @@ fn without_order(clause: &str) -> String {
 }
 
 /// Other words for what the patterns say. What stands in quotes is a name and stays.
-const REWORDED: [(&str, &str); 20] = [
+const REWORDED: [(&str, &str); 23] = [
     (r"\btwenty[- ]five (\w)", "25 $1"),
     (r"\bfive (\w)", "5 $1"),
     (r"\bten (\w)", "10 $1"),
@@ -99,6 +99,16 @@ const REWORDED: [(&str, &str); 20] = [
     (r"\b(?:right|directly|immediately|just|straight) (after|before|behind|next to|in front of)\b", "$1"),
     (r"\b((?:search|filter)\w*(?: ?(?:bar|box|field|input)s?)?) (?:on|at) (?:the )?top of\b", "$1 for"),
     (r"\bfrom (?:the )?(?:main |side )?(?:menu|nav|navigation|sidebar|menu bar|nav ?bar)(?: bar)?$", "view"),
+    // "By typing part of their email" is by their email.
+    (
+        r"\bby (?:(?:typing|entering|writing|giving)(?: in)? )?(?:only |just )?(?:(?:a |an |the |any |some )?(?:parts?|pieces?|bits?|fragments?|beginning|start|few letters|letters|characters) of )",
+        "by ",
+    ),
+    (r"\bby (?:typing|entering|writing|giving)(?: in)? ", "by "),
+    (
+        r"\b(?:type|typing|enter|entering)(?: in)? (?:(?:a |any |some )?(?:parts?|pieces?|bits?|few letters|letters) of )?(.+?) (?:to|and) (?:find|look ?up|search(?: for)?) (.+)$",
+        "search $2 by $1",
+    ),
     (r"\b(?:look ?up|look for|find) (.+) by ", "search $1 by "),
     (
         r"\b(?:drop ?down|select box|selector|picker)s?(?: menu)? (?:to|for) (?:pick|choose|select)(?:ing)? ",

@@ -22,6 +22,11 @@ pub(super) fn understand(plan: &Plan, prompt: &str, answer: Option<&str>) -> Out
     let mut changed = plan.clone();
     let (mut edits, mut told, mut assumptions): (Vec<PlanEdit>, Vec<String>, Vec<String>) =
         (Vec::new(), Vec::new(), Vec::new());
+    if has_open_quote(prompt) {
+        let message = "A quotation mark is missing: it is not clear where the name ends. Write the name between two of them, \
+                       as in: Rename the title to \"My shop\".";
+        return Outcome::Refused(refusal(RefusalKind::NotFound, message.to_owned(), Vec::new()));
+    }
     let clauses = clauses(prompt);
     for clause in &clauses {
         let reader = Reader { plan: &changed, answer, clause };
@@ -48,6 +53,25 @@ pub(super) fn understand(plan: &Plan, prompt: &str, answer: Option<&str>) -> Out
         (false, false) => told.join(" "),
     };
     Outcome::Edited { plan: Box::new(changed), edits, description, assumptions }
+}
+
+/// Whether a quotation mark has no partner. A mark after a number means inches.
+fn has_open_quote(prompt: &str) -> bool {
+    let mut before = ' ';
+    let mut straight = 0_usize;
+    let mut opened = 0_i32;
+    for c in prompt.chars() {
+        match c {
+            '"' if straight % 2 == 1 || !before.is_ascii_digit() => straight += 1,
+            '“' | '„' | '«' => opened += 1,
+            '”' | '»' => opened -= 1,
+            _ => {}
+        }
+        before = c;
+    }
+    // German quotes open low and close with the mark that opens English ones.
+    let is_german = prompt.contains('„') && prompt.contains('“');
+    straight % 2 == 1 || opened != 0 && !is_german
 }
 
 fn assume(edit: &PlanEdit, assumptions: &mut Vec<String>) {

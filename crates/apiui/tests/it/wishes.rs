@@ -63,6 +63,10 @@ fn other_words_for_the_same_wish() {
         ("Put a search field on top of the books", "addSearch Books []"),
         ("I want to be able to look up books by title", "addSearch Books [\"title\"]"),
         ("let me find authors by name", "addSearch Authors [\"name\"]"),
+        ("look up authors by typing part of their name", "addSearch Authors [\"name\"]"),
+        ("I want to find authors by entering a few letters of the name", "addSearch Authors [\"name\"]"),
+        ("let me look up books by part of the title", "addSearch Books [\"title\"]"),
+        ("type part of a title to find books", "addSearch Books [\"title\"]"),
         ("only show ten books at a time", "pageSize Books 10"),
         ("display twenty-five rows per page", "pageSize 25"),
         ("hide orders from the menu", "removeView Orders"),
@@ -339,6 +343,29 @@ fn what_does_not_exist_is_said_with_alternatives() {
             other => panic!("“{prompt}” gave {other:?}"),
         }
     }
+}
+
+#[test]
+fn a_quotation_mark_that_is_missing_is_named() {
+    let plan = bookshop();
+    for prompt in [
+        "change the title to \"My shop and hide the id column",
+        "rename the title column to Name\" in books",
+        "call it “My shop",
+        "title: My shop”, then use a dark theme",
+    ] {
+        match wish(&plan, prompt, &[]) {
+            Outcome::Refused(refusal) => {
+                assert!(
+                    refusal.message.contains("quotation mark is missing"),
+                    "“{prompt}”: {}",
+                    refusal.message
+                );
+            }
+            other => panic!("“{prompt}” gave {other:?}"),
+        }
+    }
+    check(&plan, "rename the app to Screens of 27\" and more", "title Screens of 27\" and more");
 }
 
 #[test]

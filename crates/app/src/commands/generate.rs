@@ -1,7 +1,8 @@
 //! `dragoman generate`: makes a Vite project, one JSX module or one page of a specification. A model is asked only for wishes that
 //! are not understood without one, and for `--improve`.
 //!
-//! Invariant: existing files are never overwritten, but for the generated part of a project that was made here.
+//! Invariant: existing files are never overwritten without `--overwrite`, but for the generated part of a project that was
+//! made here.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -58,7 +59,7 @@ fn generate(arguments: &GenerateArguments) -> Result<(), Failure> {
     let trim = if bytes.len() >= LARGE { platform::memory::trim } else { || {} };
     drop(bytes);
     trim();
-    let output = arguments.output.as_deref();
+    let output = Output { place: arguments.output.as_deref(), overwrites: arguments.overwrite };
     let written = match (project, react) {
         (Some(project), _) => {
             let files = apiui::project::files(&reading.spec, &plan);
@@ -136,7 +137,7 @@ fn no_react() -> Failure {
     )
 }
 
-fn page(plan: &Plan, code: &str, react: &str, output: Option<&Path>) -> Result<String, Failure> {
+fn page(plan: &Plan, code: &str, react: &str, output: Output) -> Result<String, Failure> {
     let flows = plan.schemes.iter().flat_map(|scheme| &scheme.flows);
     let options = PageOptions {
         title: plan.title.clone(),
@@ -151,14 +152,22 @@ fn page(plan: &Plan, code: &str, react: &str, output: Option<&Path>) -> Result<S
     one_file(&page, "index.html", output)
 }
 
+/// Where a single file goes.
+#[derive(Clone, Copy)]
+struct Output<'a> {
+    place: Option<&'a Path>,
+    overwrites: bool,
+}
+
 /// Writes to stdout, to a file or into a folder.
-fn one_file(text: &str, name: &str, output: Option<&Path>) -> Result<String, Failure> {
-    let Some(output) = output else {
+fn one_file(text: &str, name: &str, output: Output) -> Result<String, Failure> {
+    let overwrites = output.overwrites;
+    let Some(output) = output.place else {
         return crate::output::print(text).map(|()| String::new());
     };
     let is_file = output.extension().is_some() && !output.is_dir();
     let path = if is_file { output.to_owned() } else { output.join(name) };
-    write_new(&path, text)?;
+    write(&path, text, overwrites)?;
     Ok(format!(" It is in {}.", path.display()))
 }
 
@@ -176,11 +185,19 @@ fn slug(title: &str) -> String {
     format!("{}-ui", if joined.is_empty() { "api" } else { joined.trim_end_matches('-') })
 }
 
-fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
+fn write(path: &Path, text: &str, overwrites: bool) -> Result<(), Failure> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| write_failure(folder, &error))?;
     }
-    let mut file = std::fs::File::create_new(path).map_err(|error| write_failure(path, &error))?;
+    let opened =
+        if overwrites { std::fs::File::create(path) } else { std::fs::File::create_new(path) };
+    let mut file = opened.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            Failure::user(format!("{} is there already.", path.display()))
+                .hint("Choose another place with -o, or add --overwrite to replace it.")
+        }
+        _ => write_failure(path, &error),
+    })?;
     file.write_all(text.as_bytes()).map_err(|error| write_failure(path, &error))
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct GenerateArguments {
     /// interface is not asked about twice.
     #[arg(long)]
     pub improve: bool,
-    /// Replace generated files of a project although they were changed by hand.
+    /// Replace generated files of a project although they were changed by hand, or the file of --single-file and --html.
     #[arg(long)]
     pub overwrite: bool,
     /// Without the sign-in panel.

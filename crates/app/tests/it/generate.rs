@@ -245,6 +245,10 @@ fn nothing_that_is_there_is_written_over() {
     assert_eq!(read(&home, "taken/notes.txt"), "mine");
     assert_eq!(read(&home, "App.jsx"), "mine");
     assert_eq!(files_below(&home.workspace()), ["App.jsx", "bookshop.yaml", "taken/notes.txt"]);
+    // A person may ask for it.
+    let told = run(&home, &["generate", "bookshop.yaml", "--single-file", "-o", "App.jsx", "--overwrite"]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    assert!(read(&home, "App.jsx").contains("const PLAN = "));
     // An empty folder is nobody's; a second run into the same one writes its generated part anew.
     std::fs::create_dir(home.workspace().join("empty")).expect("a folder");
     assert_eq!(run(&home, &["generate", "bookshop.yaml", "-o", "empty"]).code, 0);
@@ -262,6 +266,12 @@ fn a_page_opens_without_a_build_and_carries_its_policy() {
     assert!(page.contains("connect-src https://bookshop.example.com https://staging.bookshop.example.com;"));
     assert!(!page.contains("src=\"http"), "nothing is loaded from elsewhere");
     assert_eq!(run(&home, &["generate", "bookshop.yaml", "--html"]).out, page);
+    home.write("work/shop.html", "older and longer".repeat(200_000).as_str());
+    let again = run(&home, &["generate", "bookshop.yaml", "--html", "-o", "shop.html"]);
+    assert!(again.code == 1 && again.err.contains("--overwrite"), "{}", again.err);
+    let told = run(&home, &["generate", "bookshop.yaml", "--html", "-o", "shop.html", "--overwrite"]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    assert!(read(&home, "shop.html") == page, "the old page is replaced");
 }
 
 #[cfg(not(react_bundle))]
