@@ -1,6 +1,6 @@
 //! Requests of the frame to the API of its tab: to the confirmed base URL and nowhere else.
 //!
-//! Invariants: the address that is connected to was checked, at each hop; a redirect leaves no origin; headers by which the
+//! Invariants: the address that is connected to was checked, at each hop; a redirect leaves no base URL; headers by which the
 //! frame could act for somebody are dropped; an answer has a limit of size and of time.
 
 use std::net::IpAddr;
@@ -28,6 +28,8 @@ const LONGEST_STREAM: Duration = Duration::from_secs(600);
 const KEPT_OF_STREAM: usize = 64 * 1024;
 const MOST_REDIRECTS: usize = 5;
 const LONGEST_PATH: usize = 64 * 1024;
+/// A path that is escaped more often than this is meant to be misunderstood.
+const MOST_ESCAPES: usize = 5;
 /// A shorter secret is not looked for in answers: it would be found everywhere.
 const SHORTEST_MASKED: usize = 8;
 
@@ -59,6 +61,7 @@ pub(crate) type PartSender = mpsc::Sender<String>;
 /// A request as it is sent, with its credentials.
 pub(crate) struct Prepared {
     method: Method,
+    base: Url,
     url: Url,
     headers: HeaderMap,
     body: Vec<u8>,
@@ -75,7 +78,8 @@ impl Prepared {
         credential: &Credential,
     ) -> Result<Self, NetworkFault> {
         let method = method_of(&request.method)?;
-        let mut url = address(base, &request.path)?;
+        let base = base_address(base).map_err(NetworkFault::refused)?;
+        let mut url = address(&base, &request.path)?;
         if !request.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&request.query);
         }
@@ -94,7 +98,7 @@ impl Prepared {
             }
         };
         credential.apply(&mut url, &mut headers).map_err(NetworkFault::refused)?;
-        Ok(Self { method, url, headers, body, may_be_private, secrets: credential.secrets() })
+        Ok(Self { method, base, url, headers, body, may_be_private, secrets: credential.secrets() })
     }
 
     /// As the console shows it, with its answer.
@@ -189,6 +193,13 @@ impl Network {
                     format!("The API redirects to {origin}, which is another origin. It was not followed.");
                 return Err(NetworkFault::new("redirect", message));
             }
+            if !is_below(&prepared.base, &next) {
+                let message = format!(
+                    "The API redirects to {}, which is outside of the base URL of this tab. It was not followed.",
+                    next.path()
+                );
+                return Err(NetworkFault::new("redirect", message));
+            }
             if status == 303 || matches!(status, 301 | 302) && method == Method::POST {
                 method = Method::GET;
                 body.clear();
@@ -250,8 +261,7 @@ fn method_of(name: &str) -> Result<Method, NetworkFault> {
 }
 
 /// The base URL with a path below it.
-fn address(base: &str, path: &str) -> Result<Url, NetworkFault> {
-    let base = base_address(base).map_err(NetworkFault::refused)?;
+fn address(base: &Url, path: &str) -> Result<Url, NetworkFault> {
     let outside =
         || NetworkFault::refused("The request leaves the base URL of this tab, so it was not sent.");
     let is_plain = !path.contains('\\') && !path.contains(char::is_control) && !path.contains('#');
@@ -259,14 +269,32 @@ fn address(base: &str, path: &str) -> Result<Url, NetworkFault> {
         return Err(outside());
     }
     let url = Url::parse(&format!("{}{path}", base.as_str().trim_end_matches('/'))).map_err(|_| outside())?;
-    let folder = base.path().trim_end_matches('/');
-    let is_below =
-        url.path().strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    // Parsing has removed dot segments, also escaped ones.
-    if url.origin() != base.origin() || !is_below || !url.username().is_empty() {
+    if url.origin() != base.origin() || !is_below(base, &url) || !url.username().is_empty() {
         return Err(outside());
     }
     Ok(url)
+}
+
+/// Whether a path is below the base URL, however the server reads it. Parsing has removed dot segments; what is escaped,
+/// even twice, may become one at the server.
+fn is_below(base: &Url, url: &Url) -> bool {
+    let folder = base.path().trim_end_matches('/');
+    let below = url.path().strip_prefix(folder).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let Some(rest) = below else { return false };
+    let mut text = rest.to_owned();
+    for _ in 0..MOST_ESCAPES {
+        // A parameter of a segment, as in `..;a=b`, is cut off by some servers.
+        let is_dots = |segment: &str| matches!(segment.split(';').next(), Some("." | ".."));
+        if text.split(['/', '\\']).any(is_dots) {
+            return false;
+        }
+        let decoded = percent_encoding::percent_decode_str(&text).decode_utf8_lossy().into_owned();
+        if decoded == text {
+            return true;
+        }
+        text = decoded;
+    }
+    false
 }
 
 fn is_dropped(name: &str) -> bool {
@@ -395,13 +423,23 @@ mod tests {
             ("https://api.test/v1", "", "https://api.test/v1"),
             ("https://api.test/v1", "/a/../b", "https://api.test/v1/b"),
             ("https://api.test/v1", "//evil.test/x", "https://api.test/v1//evil.test/x"),
+            ("https://api.test/v1", "/projects/group%2Fname", "https://api.test/v1/projects/group%2Fname"),
+            ("https://api.test/v1", "/files/a..b", "https://api.test/v1/files/a..b"),
+            ("https://api.test/v1", "/100%25", "https://api.test/v1/100%25"),
         ];
         for (base, path, expected) in good {
-            assert_eq!(address(base, path).unwrap().as_str(), expected);
+            assert_eq!(address(&base_address(base).unwrap(), path).unwrap().as_str(), expected);
         }
         let bad = [
             ("https://api.test/v1", "/../admin"),
             ("https://api.test/v1", "/%2e%2e/admin"),
+            ("https://api.test/v1", "/..%2fadmin"),
+            ("https://api.test/v1", "/x/..%2f..%2fadmin"),
+            ("https://api.test/v1", "/..%5cadmin"),
+            ("https://api.test/v1", "/%2e%2e%2fadmin"),
+            ("https://api.test/v1", "/%252e%252e%252fadmin"),
+            ("https://api.test/v1", "/..;/admin"),
+            ("https://api.test/v1", "/%25252525252e%25252525252e"),
             ("https://api.test/v1", "x"),
             ("https://api.test", "@evil.test/"),
             ("https://api.test", ".evil.test/"),
@@ -413,7 +451,8 @@ mod tests {
             ("file:///etc", "/passwd"),
         ];
         for (base, path) in bad {
-            assert!(address(base, path).is_err(), "{base} {path}");
+            let is_refused = base_address(base).map_or(true, |base| address(&base, path).is_err());
+            assert!(is_refused, "{base} {path}");
         }
     }
 

@@ -252,7 +252,7 @@ fn file_name(name: &str) -> String {
     if shown.is_empty() { "specification".to_owned() } else { shown }
 }
 
-/// The user named the address, so it may be in a private network.
+/// The user named the address, so it may be in a private network; where it redirects to may not.
 async fn fetched(url: &str) -> Result<String, ApiError> {
     let refused = |message: String| {
         ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "specification", message)
@@ -261,7 +261,7 @@ async fn fetched(url: &str) -> Result<String, ApiError> {
     if !is_address(url) {
         return Err(refused("The address must begin with http:// or https://.".to_owned()));
     }
-    let fetcher = Fetcher::anywhere(LIMIT_BYTES + 1, FETCH);
+    let fetcher = Fetcher::at(url, LIMIT_BYTES + 1, FETCH);
     let page = fetcher.fetch(url, &CancellationToken::new()).await.map_err(refused)?;
     String::from_utf8(page.bytes).map_err(|_| refused(format!("{url} is not UTF-8 text.")))
 }

@@ -118,9 +118,9 @@ fn limited(input: impl Read, place: &str) -> Result<Vec<u8>, String> {
     read.map(|_| bytes).map_err(|error| format!("{place} cannot be read: {error}."))
 }
 
-/// The user named the address, so it may be in a private network.
+/// The user named the address, so it may be in a private network; where it redirects to may not.
 fn fetched(address: &str) -> Result<Vec<u8>, String> {
-    fetch(address, &Fetcher::anywhere(LIMIT_BYTES + 1, FETCH))
+    fetch(address, &Fetcher::at(address, LIMIT_BYTES + 1, FETCH))
 }
 
 /// The specification named the address.

@@ -56,6 +56,8 @@ async fn answer(State(api): State<Api>, request: Request) -> Response {
         }
         "/v1/elsewhere" => redirect("http://localhost:1/x".to_owned()),
         "/v1/same" => redirect("/v1/books".to_owned()),
+        "/v1/leave" => redirect("/admin".to_owned()),
+        "/v1/escape" => redirect("/v1/..%2fadmin".to_owned()),
         "/v1/loop" => redirect("/v1/loop".to_owned()),
         "/v1/slow" => {
             tokio::time::sleep(Duration::from_secs(30)).await;
@@ -159,6 +161,10 @@ async fn the_frame_reaches_its_base_url_and_nothing_else() {
         ("/same", Value::Null),
         ("/elsewhere", json!("redirect")),
         ("/loop", json!("redirect")),
+        ("/leave", json!("redirect")),
+        ("/escape", json!("redirect")),
+        ("/..%2fadmin", json!("refused")),
+        ("/%252e%252e%252fadmin", json!("refused")),
         ("/large", json!("tooLarge")),
         ("/../admin", json!("refused")),
         ("/%2e%2e/admin", json!("refused")),

@@ -28,6 +28,8 @@ pub struct Fetcher {
     hosts: Arc<[String]>,
     max_bytes: usize,
     time: Duration,
+    /// The address that a person named; its server may be reached wherever it is, and no other one that is inside.
+    named: Option<Url>,
     client: OnceLock<Client>,
 }
 
@@ -46,12 +48,15 @@ pub struct FetchedPage {
 
 impl Fetcher {
     pub fn new(hosts: Vec<String>, max_bytes: usize, time: Duration) -> Self {
-        Self { permits: is_public, hosts: hosts.into(), max_bytes, time, client: OnceLock::new() }
+        Self { permits: is_public, hosts: hosts.into(), max_bytes, time, named: None, client: OnceLock::new() }
     }
 
-    /// For addresses that a person named, not a model or a page.
-    pub fn anywhere(max_bytes: usize, time: Duration) -> Self {
-        Self { permits: |_| true, ..Self::new(Vec::new(), max_bytes, time) }
+    /// For an address that a person named, not a model or a page: it may be inside. Where it redirects to another server,
+    /// that one must be on the public internet.
+    pub fn at(url: &str, max_bytes: usize, time: Duration) -> Self {
+        let named = Url::parse(url).ok();
+        let host = named.as_ref().and_then(|url| url.host_str().map(str::to_owned));
+        Self { named, ..Self::new(host.into_iter().collect(), max_bytes, time) }
     }
 
     pub async fn fetch(&self, url: &str, cancel: &CancellationToken) -> Result<FetchedPage, String> {
@@ -65,6 +70,12 @@ impl Fetcher {
     async fn follow(&self, url: &str) -> Result<FetchedPage, String> {
         let mut url = Url::parse(url).map_err(|error| format!("{url} is not an address: {error}."))?;
         for _ in 0..=MAX_REDIRECTS {
+            if let Some(named) = self.named.as_ref().filter(|named| !is_same_server(named, &url)) {
+                // Whoever runs that server says where to look, not the person.
+                let other = Self::new(Vec::new(), self.max_bytes, self.time);
+                let refused = |told: String| format!("{named} redirects to {url}: {told}");
+                return Box::pin(other.follow(url.as_str())).await.map_err(refused);
+            }
             self.check(&url)?;
             let request = self.client()?.get(url.clone()).header(ACCEPT, ACCEPTED);
             let response = request.send().await.map_err(|error| describe_error(&url, &error))?;
@@ -143,6 +154,16 @@ impl Fetcher {
             .map_err(|error| format!("No page can be fetched: {error}."))?;
         Ok(self.client.get_or_init(|| client))
     }
+}
+
+/// The same server, or the same one by https.
+fn is_same_server(named: &Url, url: &Url) -> bool {
+    let is_upgrade = named.scheme() == "http"
+        && url.scheme() == "https"
+        && named.port().is_none()
+        && url.port().is_none();
+    named.host_str() == url.host_str()
+        && (is_upgrade || named.port_or_known_default() == url.port_or_known_default())
 }
 
 /// Resolves names to addresses that may be reached. The connection is made to one of these and no other.
@@ -264,6 +285,7 @@ mod tests {
             hosts: Arc::new([]),
             max_bytes: 1_000,
             time: Duration::from_millis(1_500),
+            named: None,
             client: OnceLock::new(),
         };
         let rows = [
@@ -324,6 +346,12 @@ mod tests {
                 "{host}: {told}"
             );
         }
+        // An address that a person named may be inside; what it redirects to may not.
+        let place = |path: &str| format!("http://localhost:{port}{path}");
+        let named = Fetcher::at(&place("/"), 1_000, Duration::from_secs(5));
+        assert!(named.fetch(&place("/once"), &CancellationToken::new()).await.is_ok(), "on the same server");
+        let told = named.fetch(&place("/inside"), &CancellationToken::new()).await.unwrap_err();
+        assert!(told.contains("redirects to") && told.contains("not on the public internet"), "{told}");
         let open = Fetcher::new(vec!["LocalHost".to_owned()], 1_000, Duration::from_secs(5));
         let ask = async |path: &str| {
             open.fetch(&format!("http://localhost:{port}{path}"), &CancellationToken::new()).await
