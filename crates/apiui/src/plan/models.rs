@@ -3,12 +3,13 @@
 //! Owns resolution of references and the question "what does this answer hold?". Changes nothing.
 
 use crate::spec::{Endpoint, Kind, Model, Response, Spec};
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
 pub(super) struct Models<'s> {
     by_name: HashMap<&'s str, &'s Model>,
-    /// All names in lower case and in one word.
-    plain_names: HashSet<String>,
+    /// All names in lower case and in one word; made when they are asked for.
+    plain_names: OnceCell<HashSet<String>>,
 }
 
 impl<'s> Models<'s> {
@@ -17,13 +18,13 @@ impl<'s> Models<'s> {
         for model in &spec.models {
             by_name.entry(model.name.as_str()).or_insert(model);
         }
-        let plain_names = by_name.keys().map(|name| super::selecting::squeezed(name)).collect();
-        Self { by_name, plain_names }
+        Self { by_name, plain_names: OnceCell::new() }
     }
 
     /// Whether there is a model of this name, in lower case and in one word.
     pub(super) fn is_type(&self, name: &str) -> bool {
-        self.plain_names.contains(name)
+        let names = || self.by_name.keys().map(|name| super::selecting::squeezed(name)).collect();
+        self.plain_names.get_or_init(names).contains(name)
     }
 
     pub(super) fn named(&self, name: &str) -> Option<&'s Model> {

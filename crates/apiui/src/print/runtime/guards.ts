@@ -107,13 +107,22 @@ export function refusalOf(operation: Operation, call: Call): string | undefined 
 export function targetOf(operation: Operation, call: Call) {
   if (operation.queryText === undefined) {
     const pairs = ownEntries(call.query).map(([name, value]) => `${name}=${textOf(value)}`);
-    return `${operation.method} ${call.path}${pairs.length === 0 ? "" : `?${pairs.join("&")}`}`;
+    return `${operation.method} ${decodedPath(call.path)}${pairs.length === 0 ? "" : `?${pairs.join("&")}`}`;
   }
   const given = givenIn(operation, call);
   const paths =
     (operation.selectors ?? []).length > 0 ? operation.selectors! : ownEntries(given).map(([name]) => [name]);
   const texts = paths.map((path) => `${path.map(labelOf).join(" ")} ${choiceText(valueAt(given, path))}`);
   return `${operation.signature}${texts.length === 0 ? "" : `: ${texts.join(", ")}`}`;
+}
+
+/** A path as people read it. */
+export function decodedPath(path: string) {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
 }
 
 /** A value that chooses rows, in a few words. */

@@ -2,6 +2,7 @@
 
 import { useRef, useState } from "react";
 import { PLAN } from "../plan";
+import { isKeyValue } from "./browser";
 import { buildCall, inputKey, inputProblems, startDrafts } from "./calls";
 import { fieldsOf, valueOf } from "./drafts";
 import { editedBody, hasNoChanges, isChangedElsewhere, startBody } from "./edits";
@@ -10,7 +11,7 @@ import { ObjectFields } from "./groups";
 import { targetOf } from "./guards";
 import { Button, FailureState } from "./parts";
 import { problemsOf } from "./problems";
-import { FormPlace } from "./reference";
+import { FormPlace, RecordName, referenceOf } from "./reference";
 import { fieldProblems } from "./refusals";
 import { ResultView } from "./result";
 import { needsSignIn } from "./sending";
@@ -158,6 +159,9 @@ export function OperationForm({
   const inputs = (operation.inputs ?? []).flatMap(
     (input) => shownInput(input, input.name, hides ?? [], operation.record) ?? [],
   );
+  const named = (operation.inputs ?? []).filter(
+    (input) => referenceOf(input) !== undefined && isKeyValue(valueOf(input, own(drafts, inputKey(input)))),
+  );
   const unplaced = problems.filter((one) => one.place === "");
   return (
     <FormPlace.Provider value={{ ui, known }}>
@@ -206,7 +210,19 @@ export function OperationForm({
             role="alertdialog"
             aria-label={isLast ? "Confirm what cannot be undone" : "Confirm saving"}
           >
-            <span className="dragoman-grow">{question}</span>
+            <span className="dragoman-grow">
+              {question}
+              {isLast
+                ? named.map((input) => (
+                    <RecordName
+                      key={inputKey(input)}
+                      ui={ui}
+                      input={input}
+                      value={valueOf(input, own(drafts, inputKey(input)))}
+                    />
+                  ))
+                : null}
+            </span>
             <Button
               label={isLast ? "Do it" : "Save anyway"}
               kind="danger"
