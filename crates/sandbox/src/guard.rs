@@ -4,12 +4,14 @@
 //! Invariants: what was there before the command is not removed; a command whose run is dropped is looked at as well.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::git_access::GitView;
-use crate::places::Sandbox;
+use crate::places::{Allowance, Sandbox};
+use crate::policy::{Mode, Policy};
 
 /// How long the processes of a dropped run have to end.
 const END_TIME: Duration = Duration::from_secs(2);
@@ -44,6 +46,31 @@ impl Drop for Places {
             let _ = platform::set_mode(&place.join("work/work"), 0o700);
             let _ = fs::remove_dir_all(place);
         }
+    }
+}
+
+impl Sandbox {
+    /// The policy of a command that starts in `directory`, and what looks at the workspace after it.
+    pub fn guarded_policy(
+        self: &Arc<Self>,
+        mode: Mode,
+        allowance: &Allowance,
+        directory: &Path,
+    ) -> io::Result<(Policy, Option<Guard>)> {
+        let found = if allowance.only_reads { git::Found::default() } else { self.find_git() };
+        let view = self.git_view(mode, allowance, &found);
+        let policy = self.policy_with(mode, allowance, directory, &view)?;
+        let guard = (!allowance.only_reads)
+            .then(|| Guard::new(self.clone(), found, view, &policy.protected, &policy.writable));
+        Ok((policy, guard))
+    }
+
+    /// What looks at the workspace around a call of a server that runs already.
+    pub fn guard(self: &Arc<Self>) -> Guard {
+        let found = self.find_git();
+        let view = self.git_view(Mode::Namespaces, &Allowance::default(), &found);
+        let protected = self.protected(&view.protected);
+        Guard::new(self.clone(), found, view, &protected, &self.caches().0)
     }
 }
 

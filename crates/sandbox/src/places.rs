@@ -8,11 +8,10 @@ use std::fs;
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::git_access::{GitAccess, GitView};
 use crate::grant::Grant;
-use crate::guard::Guard;
 use crate::guarded;
 use crate::host_filter::HostFilter;
 use crate::lists;
@@ -172,30 +171,7 @@ impl Sandbox {
         self.policy_with(mode, allowance, directory, &view)
     }
 
-    /// The same, with what looks at the workspace after the command.
-    pub fn guarded_policy(
-        self: &Arc<Self>,
-        mode: Mode,
-        allowance: &Allowance,
-        directory: &Path,
-    ) -> io::Result<(Policy, Option<Guard>)> {
-        let found = if allowance.only_reads { git::Found::default() } else { self.find_git() };
-        let view = self.git_view(mode, allowance, &found);
-        let policy = self.policy_with(mode, allowance, directory, &view)?;
-        let guard = (!allowance.only_reads)
-            .then(|| Guard::new(self.clone(), found, view, &policy.protected, &policy.writable));
-        Ok((policy, guard))
-    }
-
-    /// What looks at the workspace around a call of a server that runs already.
-    pub fn guard(self: &Arc<Self>) -> Guard {
-        let found = self.find_git();
-        let view = self.git_view(Mode::Namespaces, &Allowance::default(), &found);
-        let protected = self.protected(&view.protected);
-        Guard::new(self.clone(), found, view, &protected, &self.caches().0)
-    }
-
-    fn policy_with(
+    pub(crate) fn policy_with(
         &self,
         mode: Mode,
         allowance: &Allowance,
@@ -366,7 +342,7 @@ impl Sandbox {
         elsewhere.filter(|path| !self.facts.roots.iter().any(|root| path.starts_with(root))).collect()
     }
 
-    fn protected(&self, git: &[PathBuf]) -> Vec<PathBuf> {
+    pub(crate) fn protected(&self, git: &[PathBuf]) -> Vec<PathBuf> {
         let mut protected: Vec<PathBuf> = lists::RUN_LATER.iter().map(|path| self.at_home(path)).collect();
         for root in &self.facts.roots {
             protected.extend(lists::PROJECT_PROTECTED.iter().map(|path| root.join(path)));
@@ -392,7 +368,7 @@ impl Sandbox {
     }
 
     /// Writable folders for downloads, and variables for those that do not exist.
-    fn caches(&self) -> (Vec<PathBuf>, Vec<(String, String)>) {
+    pub(crate) fn caches(&self) -> (Vec<PathBuf>, Vec<(String, String)>) {
         let mut folders = Vec::new();
         let mut variables = Vec::new();
         let cargo =

@@ -18,7 +18,7 @@ impl Report {
     pub(super) fn ended(&self, task: &Task, state: TaskState, ended: &Ended, work: &Work) {
         let message = ended.message.as_ref().or(work.problem.as_ref());
         let value = json!({
-            "task": task.id,
+            "task": task.id.as_str(),
             "state": state.name(),
             "repo": task.repo,
             "outcome": ended.outcome,
@@ -34,7 +34,7 @@ impl Report {
     pub(super) fn left(&self, task: &Task) {
         let why = "the settings of this worker (`worker.repositories`) do not name its repository";
         let value = json!({
-            "task": task.id,
+            "task": task.id.as_str(),
             "state": task.state.name(),
             "repo": task.repo,
             "outcome": "left",
