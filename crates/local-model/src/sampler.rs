@@ -32,6 +32,9 @@ const PENALTY_WINDOW: usize = 256;
 /// So many tokens in a row must have come before in the same order: names, numbers and signs may come again at any time,
 /// as in `2 + 2 = 4`.
 const PHRASE: usize = 4;
+/// What a penalty of 2 takes off the logit of a token after the shortest phrase, and how that grows with each token.
+const STRENGTH: f32 = 10.0;
+const GROWTH: f32 = 1.75;
 /// Longer phrases are not penalized more.
 const LONGEST_PHRASE: usize = 12;
 
@@ -55,8 +58,7 @@ impl Sampler {
         for (token, length) in repeated(&answer[answer.len().saturating_sub(PENALTY_WINDOW)..]) {
             if let Some(logit) = adjusted.get_mut(token as usize) {
                 // A loop becomes less likely with each token.
-                let factor = penalty.powi((length - PHRASE + 1) as i32);
-                *logit = if *logit > 0.0 { *logit / factor } else { *logit * factor };
+                *logit -= (penalty - 1.0) * STRENGTH * GROWTH.powi((length - PHRASE) as i32);
             }
         }
         let token = self.draw(&adjusted);

@@ -394,6 +394,6 @@ mod tests {
         let state = fold((1..=many).map(settled).collect());
         assert_eq!(state.answer_to(AskId(1)), None);
         assert_eq!(state.answer_to(AskId(many)), Some(&Answer::Text { text: many.to_string() }));
-        assert_eq!(state.answer_to(AskId(many - ANSWERS as u64 + 1)).is_some(), true);
+        assert!(state.answer_to(AskId(many - ANSWERS as u64 + 1)).is_some());
     }
 }

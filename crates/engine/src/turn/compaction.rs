@@ -199,7 +199,8 @@ async fn finish(turn: &Turn, summary: String, trigger: &str) -> Result<(), Failu
 fn replace_history(turn: &Turn, summary: String) {
     let id = turn.session.log.next_item();
     turn.session.account.break_prefix("compaction");
-    let budget = kept::budget(window(turn));
+    let window = window(turn);
+    let budget = kept::budget(window);
     turn.session.commit_with(|state| {
         let step = state.items().last().map_or(0, |item| item.step);
         let kind = ItemKind::Compaction { summary, kept: kept::parts(state.items(), turn.id, budget) };
@@ -207,6 +208,8 @@ fn replace_history(turn: &Turn, summary: String) {
         let mut usage = state.usage().clone();
         usage.last = Tokens::default();
         usage.context = None;
+        // What was kept depends on it, and a replay has it from here.
+        usage.context_limit = window.or(usage.context_limit);
         vec![Fact::ItemEnded { item }, Fact::UsageChanged { usage }]
     });
 }

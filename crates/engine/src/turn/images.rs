@@ -113,7 +113,9 @@ mod tests {
         assert!(prompt.written.is_none());
         let parts = |entry: &PromptEntry| match entry {
             PromptEntry::User { parts } | PromptEntry::Result { parts, .. } => parts.clone(),
-            _ => Vec::new(),
+            PromptEntry::Agent { .. } | PromptEntry::Reasoning { .. } | PromptEntry::Call { .. } => {
+                Vec::new()
+            }
         };
         assert_eq!(parts(&prompt.entries[0]), [Part::text("see"), Part::text(REMOVED)]);
         assert_eq!(prompt.entries[1], agent);

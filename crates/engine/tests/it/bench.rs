@@ -70,6 +70,7 @@ impl Bench {
             sources: Mutex::default(),
             hooks: Arc::default(),
             changed_settings: Arc::default(),
+            more_rules: Arc::default(),
         };
         let workspaces = Arc::new(workspaces);
         let (changes, receiver) = engine::changes();
@@ -165,6 +166,8 @@ pub(crate) struct TestWorkspaces {
     hooks: Arc<TestHooks>,
     /// What the user is told about changed settings.
     pub changed_settings: Arc<Mutex<Option<String>>>,
+    /// Rules beside the usual one.
+    pub more_rules: Arc<Mutex<Vec<NamedText>>>,
 }
 
 /// Hooks whose line is what they answer: a JSON object, `exit N text`, or `hang`.
@@ -234,7 +237,10 @@ impl WorkspaceSource for TestWorkspaces {
             files: Arc::new(TestFiles),
             notices: Vec::new(),
             is_trusted: true,
-            texts: Arc::new(TestTexts { changed_settings: self.changed_settings.clone() }),
+            texts: Arc::new(TestTexts {
+                changed_settings: self.changed_settings.clone(),
+                more_rules: self.more_rules.clone(),
+            }),
             accounts: None,
             hooks: Some(self.hooks.clone()),
             undo: None,
@@ -462,6 +468,7 @@ impl Files for TestFiles {
 /// A doctor that never comes to an end.
 struct TestTexts {
     changed_settings: Arc<Mutex<Option<String>>>,
+    more_rules: Arc<Mutex<Vec<NamedText>>>,
 }
 
 impl Texts for TestTexts {
@@ -470,16 +477,8 @@ impl Texts for TestTexts {
     }
 
     fn rules(&self) -> Vec<NamedText> {
-        let rule = |name: &str, text: &str| NamedText {
-            name: name.to_owned(),
-            text: text.to_owned(),
-            ..NamedText::default()
-        };
-        vec![
-            rule("tidy", "Be tidy."),
-            NamedText { agents: vec!["plan".into()], ..rule("planning", "Plan well.") },
-            NamedText { models: vec!["^test/two$".into()], ..rule("second", "Be second.") },
-        ]
+        let tidy = NamedText { name: "tidy".into(), text: "Be tidy.".into(), ..NamedText::default() };
+        std::iter::once(tidy).chain(self.more_rules.lock().unwrap().clone()).collect()
     }
 
     fn commands(&self) -> Vec<NamedText> {

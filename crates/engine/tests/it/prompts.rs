@@ -4,6 +4,7 @@ use domain::ModelEvent;
 use domain::command::{SessionSettings, TurnLimits, UserPrompt};
 use domain::item::{Part, ProviderBlock};
 use domain::model::{BlockKind, PromptEntry};
+use engine::NamedText;
 use serde_json::json;
 use testkit::{ModelStep, ScriptedAnswer};
 
@@ -78,6 +79,15 @@ async fn refused_images_are_not_sent_again() {
 #[tokio::test(start_paused = true)]
 async fn rules_follow_the_behavior_and_the_model() {
     let bench = Bench::new();
+    let rule = |name: &str, text: &str| NamedText {
+        name: name.to_owned(),
+        text: text.to_owned(),
+        ..NamedText::default()
+    };
+    *bench.workspaces.more_rules.lock().unwrap() = vec![
+        NamedText { agents: vec!["plan".into()], ..rule("planning", "Plan well.") },
+        NamedText { models: vec!["^test/two$".into()], ..rule("second", "Be second.") },
+    ];
     let mut client = bench.client().await;
     let settings = |behavior: &str, model: &str| SessionSettings {
         behavior: Some(behavior.into()),

@@ -63,14 +63,12 @@ fn words_of(item: &Item) -> Option<Words<'_>> {
         ItemKind::UserMessage { text, .. } => ("", text.as_str()),
         ItemKind::ToolCall(call) => {
             let Some(Part::Text { text }) = call.result.first() else { return None };
-            match call.state {
-                ToolState::Rejected { by: RejectedBy::User } => {
-                    ("(rejecting a call) ", text.strip_prefix(REJECTED_WITH_REASON)?)
-                }
-                ToolState::Done if is_question(call) && !call.error => {
-                    ("(answering a question) ", text.as_str())
-                }
-                _ => return None,
+            if call.state == (ToolState::Rejected { by: RejectedBy::User }) {
+                ("(rejecting a call) ", text.strip_prefix(REJECTED_WITH_REASON)?)
+            } else if call.state == ToolState::Done && is_question(call) && !call.error {
+                ("(answering a question) ", text.as_str())
+            } else {
+                return None;
             }
         }
         ItemKind::AgentMessage { .. }
