@@ -3,7 +3,7 @@
 //! Must not know how a store keeps its facts. Invariants: a check changes nothing; a repair of a store without damage changes
 //! nothing; every chat is looked at, whatever is wrong with another one.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use config::Environment;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use store::Repaired;
 use terminal::text::clean_line;
 
-use crate::{lifetime, stores};
+use crate::{lifetime, output, stores};
 
 /// Facts and chats that are read at a time.
 const PAGE: usize = 512;
@@ -42,7 +42,7 @@ pub(super) fn check(json: bool) -> ExitCode {
     let environment = Environment::from_process();
     lifetime::run(async {
         let report = examine(&environment, json).await?;
-        print(&if json { report_json(&report) } else { report_text(&report) });
+        print(&if json { report_json(&report) } else { report_text(&report) })?;
         if report.problems.is_empty() {
             return Ok(());
         }
@@ -66,7 +66,7 @@ pub(super) fn repair(json: bool) -> ExitCode {
                 print(&match json {
                     true => format!("{}\n", json!({"repaired": false})),
                     false => "The store has no damage. Nothing was changed.\n".to_owned(),
-                });
+                })?;
                 return Ok(());
             }
         }
@@ -76,8 +76,7 @@ pub(super) fn repair(json: bool) -> ExitCode {
         let repaired = store::repair(&directory, &mut |done, total| progress.show(done, total));
         progress.clear();
         let repaired = repaired?;
-        print(&if json { repaired_json(&repaired) } else { repaired_text(&repaired) });
-        Ok(())
+        print(&if json { repaired_json(&repaired) } else { repaired_text(&repaired) })
     })
 }
 
@@ -191,8 +190,8 @@ fn repaired_json(repaired: &Repaired) -> String {
     format!("{object}\n")
 }
 
-fn print(text: &str) {
-    super::print_bytes(domain::visible_text(text).as_bytes());
+fn print(text: &str) -> Result<(), Failure> {
+    output::print(domain::visible_text(text).as_bytes())
 }
 
 /// One line on a terminal that counts the chats.
@@ -208,13 +207,13 @@ impl Progress {
 
     fn show(&mut self, done: u64, total: u64) {
         if self.is_shown && (done == total || done.is_multiple_of(16)) {
-            let _ = write!(std::io::stderr(), "\r{} chat {done} of {total}", self.verb);
+            output::note_part(&format!("\r{} chat {done} of {total}", self.verb));
         }
     }
 
     fn clear(&self) {
         if self.is_shown {
-            let _ = write!(std::io::stderr(), "\r\u{1b}[K");
+            output::note_part("\r\u{1b}[K");
         }
     }
 }

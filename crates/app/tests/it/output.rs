@@ -40,6 +40,8 @@ const ROWS: &[(&str, Run)] = &[
     ("serve audit", With("")),
     ("spec check", With("api.json")),
     ("run", With("--quiet hello")),
+    ("store check", With("")),
+    ("store repair", With("")),
     ("models", With("")),
     ("models pull", With("")),
     ("models add", With("none.gguf")),
