@@ -6,9 +6,15 @@
 //! link, so a link that appears in between makes the open fail. Only regular files are read, pipes and devices never
 //! block, and every read has a limit.
 
+mod git_index;
+mod run_later;
+mod secrets;
 mod sensitive;
 
-pub use sensitive::{is_secret, may_run_later, run_later_at, runs_later};
+pub use git_index::tracked_paths;
+pub use run_later::{RunLater, TABLE, may_run_later, run_later_at, run_later_below, runs_later};
+pub use secrets::{Found, find_files};
+pub use sensitive::{holds_secrets, is_secret, is_secret_folder};
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,131 +1,10 @@
-//! Names of files that matter for safety: those that other programs run by themselves, and those that hold secrets.
+//! Names of files that hold secrets, and a look into those whose name alone does not tell.
 //!
-//! Knows names alone and opens nothing. Letters in another case count as the same. Ordinary source and build files are
-//! not among those that run later: running them is what is asked about.
+//! Letters in another case count as the same.
 
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
-
-/// Folders whose files run, or decide what runs: git's own, of editors, of hooks, of continuous integration, of
-/// assistants, of the session of a user.
-const FOLDERS: &[&str] = &[
-    ".azure-pipelines",
-    ".buildkite",
-    ".circleci",
-    ".claude",
-    ".codex",
-    ".cursor",
-    ".devcontainer",
-    ".dragoman",
-    ".eca",
-    ".emacs.d",
-    ".gemini",
-    ".git",
-    ".githooks",
-    ".gitlab",
-    ".helix",
-    ".husky",
-    ".idea",
-    ".lefthook",
-    ".mise",
-    ".nvim",
-    ".semaphore",
-    ".ssh",
-    ".teamcity",
-    ".vim",
-    ".vscode",
-    ".woodpecker",
-    ".yarn",
-    ".zed",
-];
-
-/// The same with the folder above.
-const NESTED_FOLDERS: &[(&str, &str)] = &[
-    (".cargo", "bin"),
-    (".config", "autostart"),
-    (".config", "dragoman"),
-    (".config", "eca"),
-    (".config", "environment.d"),
-    (".config", "fish"),
-    (".config", "git"),
-    (".config", "mise"),
-    (".config", "nvim"),
-    (".config", "systemd"),
-    (".forgejo", "workflows"),
-    (".gitea", "workflows"),
-    (".github", "actions"),
-    (".github", "workflows"),
-    (".local", "bin"),
-];
-
-const FILES: &[&str] = &[
-    ".appveyor.yml",
-    ".bash_aliases",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_profile",
-    ".bashrc",
-    ".cshrc",
-    ".devcontainer.json",
-    ".dir-locals-2.el",
-    ".dir-locals.el",
-    ".drone.yml",
-    ".emacs",
-    ".envrc",
-    ".exrc",
-    ".gdbinit",
-    ".gitconfig",
-    ".gitlab-ci.yml",
-    ".gitmodules",
-    ".inputrc",
-    ".kshrc",
-    ".lefthook.yaml",
-    ".lefthook.yml",
-    ".lldbinit",
-    ".login",
-    ".mcp.json",
-    ".mise.toml",
-    ".npmrc",
-    ".nvim.lua",
-    ".nvimrc",
-    ".overcommit.yml",
-    ".pam_environment",
-    ".pnp.cjs",
-    ".pnpmfile.cjs",
-    ".pre-commit-config.yaml",
-    ".profile",
-    ".pythonrc",
-    ".rprofile",
-    ".screenrc",
-    ".simple-git-hooks.json",
-    ".tcshrc",
-    ".tmux.conf",
-    ".travis.yml",
-    ".vimrc",
-    ".woodpecker.yml",
-    ".xinitrc",
-    ".xprofile",
-    ".xsession",
-    ".yarnrc",
-    ".yarnrc.yml",
-    ".zlogin",
-    ".zlogout",
-    ".zprofile",
-    ".zshenv",
-    ".zshrc",
-    "appveyor.yml",
-    "azure-pipelines.yml",
-    "bitbucket-pipelines.yml",
-    "cloudbuild.yaml",
-    "jenkinsfile",
-    "lefthook.json",
-    "lefthook.toml",
-    "lefthook.yaml",
-    "lefthook.yml",
-    "mise.toml",
-    "sitecustomize.py",
-    "usercustomize.py",
-];
+use std::fs;
+use std::io::Read;
+use std::path::Path;
 
 /// Folders with the keys of a user.
 const SECRET_FOLDERS: &[&str] =
@@ -168,46 +47,19 @@ const SECRET_ENDINGS: &[&str] =
     &[".jks", ".kdbx", ".key", ".keystore", ".p12", ".pem", ".pfx", ".ppk", ".tfvars"];
 
 /// Endings of examples, which hold no secret.
-const EXAMPLES: &[&str] = &[".dist", ".example", ".sample", ".template", ".pub"];
+const EXAMPLES: &[&str] =
+    &[".dist", ".example", ".sample", ".template", ".tmpl", ".tpl", ".defaults", ".schema", ".pub"];
 
-/// Whether other programs run this file by themselves, or read from it what they run.
-pub fn runs_later(path: &Path) -> bool {
-    let names = lower_names(path);
-    let Some((file, folders)) = names.split_last() else { return false };
-    FILES.contains(&file.as_str())
-        || FOLDERS.contains(&file.as_str())
-        || file.ends_with(".code-workspace")
-        || is_cargo_configuration(file, folders)
-        || folders.iter().any(|folder| FOLDERS.contains(&folder.as_str()))
-        || names.windows(2).any(|pair| NESTED_FOLDERS.contains(&(pair[0].as_str(), pair[1].as_str())))
-}
+/// Endings of source code, which is read as part of every build.
+#[rustfmt::skip]
+const SOURCE: &[&str] = &[
+    "c", "cc", "clj", "cpp", "cs", "css", "dart", "ex", "exs", "go", "h", "hpp", "hs", "html", "java", "jl", "js", "jsx",
+    "kt", "lua", "md", "mjs", "ml", "php", "py", "rb", "rs", "scala", "sh", "sql", "svelte", "swift", "ts", "tsx", "vue",
+    "zig",
+];
 
-/// Whether an entry of this name may run later or hold something that does. Quick, for walks over many names.
-pub fn may_run_later(name: &OsStr) -> bool {
-    let Some(name) = name.to_str() else { return false };
-    let is_plain_file =
-        |file: &&str| !file.starts_with('.') && file.len() == name.len() && file.eq_ignore_ascii_case(name);
-    name.starts_with('.') || name.ends_with(".code-workspace") || FILES.iter().any(is_plain_file)
-}
-
-/// What of this entry runs later: itself, or folders and files that it holds. They need not exist.
-pub fn run_later_at(path: &Path) -> Vec<PathBuf> {
-    if runs_later(path) {
-        return vec![path.to_owned()];
-    }
-    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    let nested = NESTED_FOLDERS.iter().filter(|(above, _)| above.eq_ignore_ascii_case(name));
-    let mut found: Vec<PathBuf> = nested.map(|(_, below)| path.join(below)).collect();
-    if name.eq_ignore_ascii_case(".cargo") {
-        found.extend(["config", "config.toml"].map(|file| path.join(file)));
-    }
-    found
-}
-
-/// Names the programs that cargo starts in place of others.
-fn is_cargo_configuration(file: &str, folders: &[String]) -> bool {
-    matches!(file, "config" | "config.toml") && folders.last().is_some_and(|folder| folder == ".cargo")
-}
+/// As much of a file is looked at.
+const LOOKED_AT: u64 = 256 * 1024;
 
 /// Whether a file of this name usually holds keys or passwords.
 pub fn is_secret(path: &Path) -> bool {
@@ -226,62 +78,59 @@ pub fn is_secret(path: &Path) -> bool {
         || names.windows(2).any(|pair| SECRET_NESTED_FOLDERS.contains(&(pair[0].as_str(), pair[1].as_str())))
 }
 
-fn lower_names(path: &Path) -> Vec<String> {
+/// Whether a file really holds keys or passwords, as far as a look into it tells: certificates without a key, settings of
+/// package managers without a token and source code do not. A file that cannot be looked at counts as one that does.
+pub fn holds_secrets(path: &Path) -> bool {
+    if !is_secret(path) {
+        return false;
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension).unwrap_or_default();
+    let is_in_secret_folder = lower_names(path.parent().unwrap_or(path))
+        .iter()
+        .any(|folder| SECRET_FOLDERS.contains(&folder.as_str()));
+    if SOURCE.contains(&extension) && !is_in_secret_folder {
+        return false;
+    }
+    let text = || {
+        let file = fs::File::open(path).ok().filter(|file| file.metadata().is_ok_and(|kind| kind.is_file()));
+        let mut bytes = Vec::new();
+        file?.take(LOOKED_AT).read_to_end(&mut bytes).ok()?;
+        String::from_utf8(bytes).ok()
+    };
+    match (name.as_str(), extension) {
+        (_, "pem") => text().is_none_or(|text| text.contains("PRIVATE KEY")),
+        (".npmrc", _) => text().is_none_or(|text| {
+            let literal = |line: &str| {
+                let value = line.split_once('=').map(|(_, value)| value.trim()).unwrap_or_default();
+                (line.contains("_auth") || line.contains("_password")) && !value.is_empty()
+            };
+            text.lines().any(|line| literal(line) && !line.contains("=${")) || has_user_in_address(&text)
+        }),
+        _ => true,
+    }
+}
+
+/// `https://name:password@host`.
+fn has_user_in_address(text: &str) -> bool {
+    text.split("://")
+        .skip(1)
+        .any(|rest| rest.split(['/', '"', '\'', ' ', '\n']).next().unwrap_or_default().contains('@'))
+}
+
+/// Whether a folder of this name holds nothing but keys.
+pub fn is_secret_folder(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    SECRET_FOLDERS.contains(&name.as_str())
+}
+
+pub(crate) fn lower_names(path: &Path) -> Vec<String> {
     path.components().map(|name| name.as_os_str().to_string_lossy().to_lowercase()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn files_that_run_later_are_known_by_name() {
-        for path in [
-            "/w/.vscode/tasks.json",
-            "/w/sub/.VSCode/tasks.json",
-            "/w/.envrc",
-            "/w/.husky/pre-commit",
-            "/w/.github/workflows/ci.yml",
-            "/w/.gitlab-ci.yml",
-            "/w/.dragoman/config.json",
-            "/w/.eca/config.json",
-            "/w/.git/hooks/pre-commit",
-            "/w/.bashrc",
-            "/w/.config/fish/config.fish",
-            "/w/.cargo/config.toml",
-            "/w/.mcp.json",
-            "/w/a.code-workspace",
-        ] {
-            assert!(runs_later(Path::new(path)), "{path}");
-        }
-        for path in [
-            "/w/Makefile",
-            "/w/Cargo.toml",
-            "/w/build.rs",
-            "/w/src/main.rs",
-            "/w/.github/ISSUE_TEMPLATE.md",
-            "/w/config.toml",
-            "/w/.gitignore",
-            "/w/docs/git/x",
-        ] {
-            assert!(!runs_later(Path::new(path)), "{path}");
-        }
-    }
-
-    #[test]
-    fn a_walk_finds_what_runs_later() {
-        for name in [".vscode", ".github", "Jenkinsfile", "mise.toml", "a.code-workspace", ".git"] {
-            assert!(may_run_later(OsStr::new(name)), "{name}");
-        }
-        for name in ["src", "main.rs", "config.toml", "workflows"] {
-            assert!(!may_run_later(OsStr::new(name)), "{name}");
-        }
-        assert_eq!(run_later_at(Path::new("/w/a/.vscode")), [Path::new("/w/a/.vscode")]);
-        let github = run_later_at(Path::new("/w/.github"));
-        assert_eq!(github, [Path::new("/w/.github/actions"), Path::new("/w/.github/workflows")]);
-        assert!(run_later_at(Path::new("/w/.cargo")).contains(&PathBuf::from("/w/.cargo/config.toml")));
-        assert!(run_later_at(Path::new("/w/.eslintrc")).is_empty());
-    }
 
     #[test]
     fn files_with_secrets_are_known_by_name() {
@@ -301,6 +150,26 @@ mod tests {
         for path in ["/w/.env.example", "/w/src/key.rs", "/w/id_rsa.pub", "/w/README.md", "/w/environment.ts"]
         {
             assert!(!is_secret(Path::new(path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_look_into_a_file_spares_what_holds_no_key() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text, holds) in [
+            (".env", "A=1", true),
+            ("server.pem", "-----BEGIN PRIVATE KEY-----", true),
+            ("cacert.pem", "-----BEGIN CERTIFICATE-----", false),
+            (".npmrc", "save-exact=true\nregistry=https://packages.example.com/", false),
+            (".npmrc", "//registry.npmjs.org/:_authToken=${NPM_TOKEN}", false),
+            (".npmrc", "//registry.npmjs.org/:_authToken=npm_x", true),
+            (".npmrc", "registry=https://me:word@packages.example.com/", true),
+            ("secrets.rs", "pub fn read() {}", false),
+            ("secrets.yml", "password: x", true),
+        ] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(holds_secrets(&path), holds, "{name}: {text}");
         }
     }
 }
