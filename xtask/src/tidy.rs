@@ -21,7 +21,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sse", &[]),
     ("apiui", &[]),
     ("git", &["platform", "project-files"]),
-    ("sandbox", &["git", "platform"]),
+    ("sandbox", &["git", "platform", "project-files"]),
     ("process", &["sandbox", "platform"]),
     ("project-files", &["platform"]),
     ("config", &["domain", "platform", "process", "project-files"]),

@@ -301,7 +301,7 @@ pub(crate) struct StatsArguments {
 
 #[derive(Subcommand)]
 pub(crate) enum DoctorTask {
-    /// Try more than 150 ways out of the sandbox on this machine, and print how many were blocked.
+    /// Try more than 200 ways out of the sandbox on this machine, and print how many were blocked.
     #[command(
         after_help = "Exit code 1: an attempt got out, or there is no sandbox.\n\nExample:\n  dragoman doctor sandbox"
     )]

@@ -137,6 +137,7 @@ async fn sandbox(context: &DoctorContext<'_>, report: &mut Report) {
         Support::Landlock { .. } => {
             (CheckState::Note, "Allow user namespaces for a whole sandbox: `dragoman docs sandbox`.")
         }
+        Support::Failed { .. } => (CheckState::Missing, "Look at the reason, then try again."),
         Support::Unavailable { .. } => (
             CheckState::Missing,
             "Approve only what you would type yourself, or run Dragoman in a container.",

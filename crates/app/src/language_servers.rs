@@ -20,7 +20,8 @@ pub(crate) fn of_workspace(
     has_sandbox: bool,
 ) -> LanguageServicesHandle {
     let cache = cache_folder(environment, roots);
-    let facts = Facts { writable: vec![cache.clone()], ..sandboxing::facts(environment, roots) };
+    let required = resolved.settings.sandbox.required;
+    let facts = Facts { writable: vec![cache.clone()], required, ..sandboxing::facts(environment, roots) };
     let options = Options {
         search_path: environment.var("PATH").map(std::env::split_paths).into_iter().flatten().collect(),
         configured: resolved.settings.language_servers.iter().map(configured).collect(),

@@ -61,7 +61,14 @@ pub(crate) fn workspace_sandbox(
     let writable = grants
         .iter()
         .filter_map(|grant| if let Grant::Write(path) = grant { Some(path.clone()) } else { None });
-    let facts = Facts { writable: writable.collect(), ..facts(environment, roots) };
+    let settings = &resolved.settings.sandbox;
+    let facts = Facts {
+        writable: writable.collect(),
+        required: settings.required,
+        memory_megabytes: settings.memory_megabytes,
+        passed: resolved.passed_variables.clone(),
+        ..facts(environment, roots)
+    };
     // Paths of the settings are facts: a missing one is left out instead of refusing every command.
     let grants = grants.into_iter().filter(|grant| !matches!(grant, Grant::Write(_))).collect();
     Some(WorkspaceSandbox {
@@ -107,6 +114,9 @@ pub(crate) fn facts(environment: &Environment, roots: &[PathBuf]) -> Facts {
         hosts: Vec::new(),
         upstream: upstream(environment),
         permitted: permitted_hosts(environment),
+        passed: Vec::new(),
+        memory_megabytes: None,
+        required: false,
         without_namespaces: environment.var(NO_NAMESPACES).is_some_and(|value| !value.is_empty()),
     }
 }

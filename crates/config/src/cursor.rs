@@ -245,6 +245,19 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// No part of what is here comes from a project.
+    pub(crate) fn is_wholly_the_users(&self) -> bool {
+        fn all(node: &Node, is_the_users: &dyn Fn(LayerIndex) -> bool) -> bool {
+            match node {
+                Node::Leaf { layer, .. } => is_the_users(*layer),
+                Node::Branch(branch) => branch.values().all(|node| all(node, is_the_users)),
+            }
+        }
+        let is_the_users =
+            |layer| self.scope.layers.get(layer).is_some_and(|layer| crate::sandbox::is_the_users(layer));
+        self.node.is_some_and(|node| all(node, &is_the_users))
+    }
+
     pub(crate) fn dotted(&self) -> String {
         dotted(self.path.iter().copied())
     }

@@ -38,6 +38,8 @@ pub struct HookAction {
     /// A hook of the user's own configuration has the network unless it says `"network": false`; one of a project does
     /// not.
     pub network: bool,
+    /// Set: the user's own files say `"sandbox": "off"`. It starts in the folder of the file that says so.
+    pub outside_sandbox: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,8 +167,29 @@ fn actions(entry: &Cursor) -> Result<Vec<HookAction>, String> {
     let is_of_project =
         entry.entries().iter().any(|part| matches!(part.origin(), Origin::ProjectFile { .. }));
     let network = entry.get("network").flag().unwrap_or(true) && !is_of_project;
-    let read = |action| read_action(entry, action, timeout.unwrap_or(DEFAULT_TIMEOUT), network);
+    let outside_sandbox = outside_sandbox(entry)?;
+    let read = |action| {
+        let action = read_action(entry, action, timeout.unwrap_or(DEFAULT_TIMEOUT), network)?;
+        Ok(HookAction { outside_sandbox: outside_sandbox.clone(), ..action })
+    };
     actions.iter().map(read).collect()
+}
+
+/// Only a hook of which every part is from the user's own files may leave the sandbox.
+fn outside_sandbox(entry: &Cursor) -> Result<Option<PathBuf>, String> {
+    let cursor = entry.get("sandbox");
+    match cursor.text().as_deref() {
+        None | Some("on") => Ok(None),
+        Some("off") if entry.is_wholly_the_users() => Ok(Some(cursor.file_beside(""))),
+        Some("off") => {
+            cursor.report(
+                domain::Level::Warning,
+                "can be \"off\" only in a hook of your own files; this one runs in the sandbox.",
+            );
+            Ok(None)
+        }
+        Some(_) => Err("has a \"sandbox\" that is neither \"on\" nor \"off\".".to_owned()),
+    }
 }
 
 fn read_action(
@@ -195,7 +218,7 @@ fn read_action(
             Duration::from_millis(millis)
         }
     };
-    Ok(HookAction { command, timeout, network })
+    Ok(HookAction { command, timeout, network, outside_sandbox: None })
 }
 
 /// A matcher that cannot be read matches everything.

@@ -7,6 +7,8 @@ use crate::visible::visible_line;
 
 const MOST_ENTRIES: usize = 12;
 const MOST_CHARS: usize = 160;
+/// What an entry begins with that is not certain, as people read it.
+const POSSIBLE: &str = "perhaps ";
 
 /// A chat is tainted as soon as there is one source.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -41,6 +43,16 @@ impl Taint {
 
     pub fn add_secret(&mut self, secret: impl AsRef<str>) {
         add(&mut self.secrets, secret.as_ref());
+    }
+
+    /// A secret that a command could have read, though nobody knows that it did.
+    pub fn add_possible_secret(&mut self, secret: impl AsRef<str>) {
+        add(&mut self.secrets, &format!("{POSSIBLE}{}", secret.as_ref()));
+    }
+
+    /// The first secret that was certainly read.
+    pub fn certain_secret(&self) -> Option<&String> {
+        self.secrets.iter().find(|secret| !secret.starts_with(POSSIBLE))
     }
 
     /// Takes in what another text brings along.

@@ -98,6 +98,10 @@ pub struct Scope {
     pub remembered: Arc<[String]>,
     /// Patterns of paths that no tool may read. Tools that search leave such files out.
     pub forbidden_paths: Arc<[String]>,
+    /// The chat has read text of strangers: files that hold secrets are kept from its commands.
+    pub tainted: bool,
+    /// The chat has read a secret.
+    pub secret_read: bool,
 }
 
 /// What a call would do.
@@ -122,6 +126,12 @@ pub struct Review {
     pub harmless: bool,
     /// The plan behavior must refuse it.
     pub changes: bool,
+    /// Why it is asked about where no rule says so: `It needs the network: npm install.`
+    pub cause: Option<String>,
+    /// Its sandbox keeps it from opening what rules forbid to read.
+    pub seals_forbidden: bool,
+    /// Its sandbox keeps it from opening files of the workspace that hold secrets.
+    pub seals_secrets: bool,
     /// Why it must be asked whatever is remembered (redirections, substitutions, unknown syntax, …).
     pub must_ask: Option<String>,
     /// What it would be granted beyond its sandbox, a sentence each. Only a person can grant: neither a rule nor trust.
@@ -156,6 +166,8 @@ pub enum Exposure {
     Local,
     /// It runs code of the project, which could send something: builds, tests.
     RunsProject,
+    /// It downloads from package registries, which also take uploads.
+    Registries,
     /// It talks to other machines.
     Network,
     /// It runs code that the review does not know, which could read, change and send anything.
@@ -166,7 +178,7 @@ impl Review {
     /// The review as people are asked about it: every character of what they see is visible.
     pub fn into_visible(mut self) -> Self {
         make_visible(&mut self.summary, visible_source);
-        self.must_ask.iter_mut().for_each(|text| make_visible(text, visible_text));
+        self.must_ask.iter_mut().chain(&mut self.cause).for_each(|text| make_visible(text, visible_text));
         self.grants.iter_mut().for_each(|text| make_visible(text, visible_text));
         self.keys.iter_mut().for_each(|key| make_visible(key, visible_line));
         self.secrets.iter_mut().chain(&mut self.run_later).for_each(|file| make_visible(file, visible_line));
@@ -222,6 +234,9 @@ pub struct Invocation {
 pub trait ToolContext: Send + Sync {
     /// Output for people while it runs.
     fn output(&self, text: &str);
+
+    /// Something that the people in the chat must know, once.
+    fn notice(&self, _text: &str) {}
 
     /// What the front-end of this turn can do.
     fn abilities(&self) -> Abilities;

@@ -335,7 +335,7 @@ pub(crate) fn all_answers(diagnostics: Vec<Diagnostic>, is_finished: bool) -> La
 /// Puts it behind the wall that contains it; where there is none, only trust lets it run.
 async fn confine(spawn: Spawn, options: &Options) -> Result<Spawn, String> {
     let contains = match &options.sandbox {
-        Some(sandbox) => *process::sandbox_support(sandbox).await == Support::Namespaces,
+        Some(sandbox) => process::sandbox_support(sandbox).await == Support::Namespaces,
         None => false,
     };
     if !contains && !options.is_trusted {

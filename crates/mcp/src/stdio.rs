@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use domain::CancellationToken;
-use process::sandbox::{Allowance, Grant, Sandbox};
+use process::sandbox::{Allowance, Grant, Sandbox, stopped};
 use process::{Child, OutputPipe, Spawn};
 use rpc::Transport;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
@@ -37,6 +37,7 @@ pub(crate) struct ServerProcess {
     pub child: Child,
     tail: Arc<Mutex<StderrTail>>,
     read: CancellationToken,
+    is_confined: bool,
     _reader: AbortOnDropHandle<()>,
 }
 
@@ -59,6 +60,7 @@ pub(crate) async fn start(program: ServerProgram<'_>) -> Result<(Transport, Serv
     if let Some(directory) = program.directory {
         spawn = spawn.directory(directory);
     }
+    let is_confined = program.confine.is_some();
     if let Some((sandbox, grants)) = program.confine {
         spawn = spawn.confine(sandbox, Allowance::new(grants));
     }
@@ -76,7 +78,7 @@ pub(crate) async fn start(program: ServerProgram<'_>) -> Result<(Transport, Serv
     let tail = Arc::<Mutex<StderrTail>>::default();
     let read = CancellationToken::new();
     let reader = AbortOnDropHandle::new(tokio::spawn(read_errors(stderr, tail.clone(), read.clone())));
-    let running = ServerProcess { child, tail, read, _reader: reader };
+    let running = ServerProcess { child, tail, read, is_confined, _reader: reader };
     Ok((Transport::stream(JsonLines::new(stdout), NullIdErrorFilter(stdin)), running))
 }
 
@@ -86,7 +88,15 @@ impl ServerProcess {
         if self.child.exit().is_some() {
             let _ = tokio::time::timeout(DRAIN_TIMEOUT, self.read.cancelled()).await;
         }
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner).text()
+        let text = self.tail.lock().unwrap_or_else(PoisonError::into_inner).text();
+        match stopped::find(&text).filter(|_| self.is_confined) {
+            Some((stopped, _)) => format!(
+                "{text}\nThe sandbox of the server may be the reason: {}. A grant in `grants` of its entry may help: see \
+                 docs/sandbox.md.",
+                stopped.sentence()
+            ),
+            None => text,
+        }
     }
 }
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::{Mutex, PoisonError};
 
-use sandbox::proxy::Proxy;
 use tokio::sync::watch;
 
+use crate::confine::Attendant;
 use crate::pipes::{Receiver, Sender};
 use crate::reaper::{self, Guard, Phase};
 
@@ -39,7 +39,7 @@ pub struct Child {
     pub(crate) stderr: Option<Receiver>,
     phase: watch::Receiver<Phase>,
     guard: Guard,
-    pub(crate) proxy: Option<Proxy>,
+    pub(crate) attendant: Option<Attendant>,
     /// Looks at the workspace after a child that ends.
     pub(crate) leftovers: Mutex<Option<sandbox::Guard>>,
 }
@@ -58,7 +58,7 @@ impl Child {
             stderr,
             phase: started.phase,
             guard: started.guard,
-            proxy: None,
+            attendant: None,
             leftovers: Mutex::default(),
         }
     }
@@ -83,7 +83,15 @@ impl Child {
 
     /// Hosts that its sandbox refused, as `host:port`.
     pub fn refused_hosts(&self) -> Vec<String> {
-        self.proxy.as_ref().map(Proxy::refused).unwrap_or_default()
+        self.attendant.as_ref().map(|attendant| attendant.proxy.refused()).unwrap_or_default()
+    }
+
+    /// Whether its sandbox ended it because it took too much memory. Asked after its end.
+    pub async fn was_over_memory(&mut self) -> bool {
+        match &mut self.attendant {
+            Some(attendant) => attendant.was_over_memory().await,
+            None => false,
+        }
     }
 
     /// What it leaves behind is looked at even where nobody waits for its end.

@@ -76,7 +76,8 @@ async fn try_in(lane: &Lane, attempt: &Attempt, victim: u32) -> io::Result<Outco
 async fn try_attempt(lane: &Lane, attempt: &Attempt, victim: u32) -> io::Result<bool> {
     let in_home = attempt.category == HOME;
     let folder = if in_home { lane.world.home() } else { lane.world.workspace() };
-    let mut spawn = Spawn::shell(attempt.script)
+    // Paths may hold blanks: words of the scripts end at line ends alone.
+    let mut spawn = Spawn::shell(format!("IFS='\n'; {}", attempt.script))
         .directory(&folder)
         .envs(lane.world.variables(victim))
         .merge_stderr()
@@ -90,7 +91,8 @@ async fn try_attempt(lane: &Lane, attempt: &Attempt, victim: u32) -> io::Result<
     if let Some(sandbox) = of_home.or_else(|| lane.sandbox.clone()) {
         // What an approved command gets: most of what could be left behind.
         let git = if runs_later { GitAccess::Copy } else { GitAccess::ReadOnly };
-        spawn = spawn.confine(sandbox, Allowance { git, ..Allowance::default() });
+        let unreadable = lane.world.unreadable();
+        spawn = spawn.confine(sandbox, Allowance { git, unreadable, ..Allowance::default() });
     }
     let finished = spawn.run(&CancellationToken::new()).await;
     let finished = finished.map_err(|error| io::Error::other(error.to_string()))?;

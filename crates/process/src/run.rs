@@ -43,6 +43,8 @@ pub struct Finished {
     pub refused_hosts: Vec<String>,
     /// What it left in the workspace that git would obey, and that was taken back.
     pub taken_back: Vec<PathBuf>,
+    /// Its sandbox ended it because it took too much memory.
+    pub over_memory: bool,
 }
 
 impl Finished {
@@ -94,8 +96,14 @@ pub(crate) async fn run(
     }
     let (stdout, stderr) = reader.finish();
     let taken_back = child.take_back().await;
-    let refused_hosts = child.refused_hosts();
-    Ok(Finished { end, stdout, stderr, elapsed: began.elapsed(), refused_hosts, taken_back })
+    let (elapsed, refused_hosts) = (began.elapsed(), child.refused_hosts());
+    let over_memory = may_be_killed(end) && child.was_over_memory().await;
+    Ok(Finished { end, stdout, stderr, elapsed, refused_hosts, taken_back, over_memory })
+}
+
+/// Ended by SIGKILL, or a shell whose command was.
+fn may_be_killed(end: End) -> bool {
+    matches!(end, End::Signalled(9) | End::Exited(137))
 }
 
 /// Writes the input and closes it. A child that does not read its input to the end is no error.

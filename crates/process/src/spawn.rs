@@ -216,7 +216,7 @@ impl Spawn {
         let started = reaper::spawn(command, self.grace).await?.map_err(failed)?;
         let mut child = Child::new(started, ends.stdin, Some(ends.stdout), ends.stderr);
         child.leftovers = Mutex::new(confined.as_mut().and_then(|confined| confined.leftovers.take()));
-        child.proxy = confined.map(Confined::serve).transpose().map_err(failed)?;
+        child.attendant = confined.map(Confined::serve).transpose().map_err(failed)?;
         Ok(child)
     }
 
@@ -249,7 +249,8 @@ impl Spawn {
             None => std::env::current_dir().map_err(|error| ProcessError::from_spawn("the helper", error))?,
         };
         let program = find_program(program, self.search_path().as_deref(), &directory)?;
-        confinement.prepare(&program, &self.arguments, &directory).await
+        let set: Vec<&OsStr> = self.environment.iter().map(|(name, _)| name.as_os_str()).collect();
+        confinement.prepare(&program, &self.arguments, &directory, &set).await
     }
 
     /// Adds the directory, the environment and the pipes.

@@ -20,6 +20,10 @@ pub enum Grant {
     GitWrite,
     /// Passwords and tokens that git, `gh` and `glab` keep for the hosts of repositories.
     GitCredentials,
+    /// A file of the workspace that holds secrets, or those in a folder of it, in a tainted chat. Relative to the workspace.
+    Secret(PathBuf),
+    /// Passwords and tokens for package registries.
+    RegistryCredentials,
     /// Downloads from package registries, for a command that nobody approved yet.
     Registries,
     /// Files of the project that editors, shells and continuous integration run, for a command that nobody approved yet.
@@ -35,7 +39,7 @@ pub enum Grant {
 }
 
 /// The spellings, for the model and for messages.
-pub const SPELLINGS: &str = "network, network:HOST, network:HOST:PORT, port:NUMBER, write:/PATH, registries, run-later, git-config, git-write, git-credentials, ssh, signing, cloud, containers";
+pub const SPELLINGS: &str = "network, network:HOST, network:HOST:PORT, port:NUMBER, write:/PATH, secret:PATH, registries, registry-credentials, run-later, git-config, git-write, git-credentials, ssh, signing, cloud, containers";
 
 impl Grant {
     /// The sentence says what can be asked for.
@@ -64,6 +68,12 @@ impl Grant {
                     .then_some(Self::Write(path))
                     .ok_or_else(unknown)
             }
+            ("secret", path) => {
+                let path = PathBuf::from(path);
+                let dots = path.components().any(|part| part.as_os_str() == "..");
+                (!dots && path.file_name().is_some()).then_some(Self::Secret(path)).ok_or_else(unknown)
+            }
+            ("registry-credentials", "") => Ok(Self::RegistryCredentials),
             ("git-config", "") => Ok(Self::GitConfig),
             ("git-write", "") => Ok(Self::GitWrite),
             ("git-credentials", "") => Ok(Self::GitCredentials),
@@ -74,6 +84,27 @@ impl Grant {
             ("cloud", "") => Ok(Self::Cloud),
             ("containers", "") => Ok(Self::Containers),
             _ => Err(unknown()),
+        }
+    }
+
+    /// Whether it opens a way to other machines, or to services that have one.
+    pub fn reaches_out(&self) -> bool {
+        match self {
+            Self::Network
+            | Self::Host { .. }
+            | Self::Port(_)
+            | Self::Ssh
+            | Self::Signing
+            | Self::Cloud
+            | Self::Containers
+            | Self::GitCredentials
+            | Self::RegistryCredentials => true,
+            Self::Write(_)
+            | Self::GitConfig
+            | Self::GitWrite
+            | Self::Secret(_)
+            | Self::Registries
+            | Self::RunLater => false,
         }
     }
 
@@ -92,6 +123,13 @@ impl Grant {
                 "It may write the repository itself (.git): git runs what a program puts there.".to_owned()
             }
             Self::GitCredentials => "It may read the passwords that git, gh and glab keep.".to_owned(),
+            Self::Secret(path) => format!(
+                "It may read {}, which holds secrets; what it prints then counts as secret.",
+                path.display()
+            ),
+            Self::RegistryCredentials => {
+                "It may read your passwords and tokens for package registries.".to_owned()
+            }
             Self::Registries => "It may download from package registries.".to_owned(),
             Self::RunLater => {
                 "It may change files that editors, shells and continuous integration run.".to_owned()
@@ -117,6 +155,8 @@ impl fmt::Display for Grant {
             Self::GitConfig => f.write_str("git-config"),
             Self::GitWrite => f.write_str("git-write"),
             Self::GitCredentials => f.write_str("git-credentials"),
+            Self::Secret(path) => write!(f, "secret:{}", path.display()),
+            Self::RegistryCredentials => f.write_str("registry-credentials"),
             Self::Registries => f.write_str("registries"),
             Self::RunLater => f.write_str("run-later"),
             Self::Ssh => f.write_str("ssh"),
@@ -142,7 +182,10 @@ mod tests {
             "git-config",
             "git-write",
             "git-credentials",
+            "secret:.env",
+            "secret:config/keys",
             "registries",
+            "registry-credentials",
             "run-later",
             "ssh",
             "signing",
@@ -170,6 +213,9 @@ mod tests {
             "write:relative",
             "write:/",
             "write:/a/../etc",
+            "secret:",
+            "secret:.",
+            "secret:../x",
             "ssh:keys",
             "*",
             "network:*.com",

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::lists;
+use crate::{lists, registry_credentials};
 
 /// Entries of our own folders that are looked at for links, the upper ones first.
 const MOST_ENTRIES: usize = 600;
@@ -18,7 +18,8 @@ pub(crate) fn paths(home: &Path, own_folders: &[PathBuf], links: Vec<PathBuf>) -
 
 /// Secrets of the user; those of the machine are out of reach.
 pub(crate) fn secrets(home: &Path) -> impl Iterator<Item = PathBuf> {
-    let all = [lists::SECRETS, lists::CLOUD, lists::CONTAINERS].into_iter().flatten();
+    let all =
+        [lists::SECRETS, lists::CLOUD, lists::CONTAINERS, registry_credentials::FILES].into_iter().flatten();
     all.filter(|path| !path.starts_with('/')).map(|path| home.join(path))
 }
 

@@ -4,6 +4,7 @@
 //! Invariant: a command runs inside the policy it was started with, or it does not run at all. The wall is built by
 //! our own program, started again with a hidden first argument (`helper`): one thread, so that `fork` is sound.
 
+mod caches;
 mod connect;
 mod git_access;
 pub mod grant;
@@ -14,14 +15,19 @@ mod helper;
 mod host_filter;
 pub mod launch;
 mod lists;
+mod memory;
 mod opening;
+mod own_ports;
 pub mod places;
 pub mod policy;
 mod project_grants;
 pub mod proxy;
 pub mod registries;
+mod registry_credentials;
 mod repositories;
 pub mod seatbelt;
+mod shown;
+pub mod stopped;
 pub mod suite;
 pub mod support;
 mod temporary;
@@ -34,5 +40,6 @@ pub use launch::{HELPER_ARGUMENT, run_helper};
 pub use places::{Allowance, Facts, Sandbox};
 pub use policy::{GitCopy, Mode, Network, Policy};
 pub use project_grants::ProjectGrants;
+pub use registry_credentials::is_credential_variable;
 pub use repositories::work_tree;
 pub use support::Support;

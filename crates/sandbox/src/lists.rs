@@ -17,7 +17,6 @@ pub(crate) const SECRETS: &[&str] = &[
     ".netrc",
     ".git-credentials",
     ".config/git/credentials",
-    ".pypirc",
     ".pgpass",
     ".my.cnf",
     ".s3cfg",
@@ -25,11 +24,6 @@ pub(crate) const SECRETS: &[&str] = &[
     ".vault-token",
     ".terraform.d/credentials.tfrc.json",
     ".terraformrc",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".gem/credentials",
-    ".composer/auth.json",
-    ".config/composer/auth.json",
     ".config/gh",
     ".config/glab-cli",
     ".config/hub",
@@ -184,52 +178,6 @@ pub(crate) const RUN_LATER: &[&str] = &[
 
 /// In each workspace folder: hooks that the user's own git runs later, and our own configuration.
 pub(crate) const PROJECT_PROTECTED: &[&str] = &[".husky", ".githooks", ".dragoman", ".eca"];
-
-/// In each workspace folder: files and folders that editors, shells and continuous integration run by themselves. A
-/// command that nobody approved cannot change them.
-pub(crate) const PROJECT_RUN_LATER: &[&str] = &[
-    ".vscode",
-    ".idea",
-    ".zed",
-    ".nvim",
-    ".vim",
-    ".helix",
-    ".devcontainer",
-    ".envrc",
-    ".mise.toml",
-    "mise.toml",
-    ".mise",
-    ".lefthook",
-    "lefthook.yml",
-    ".lefthook.yml",
-    ".pre-commit-config.yaml",
-    ".github/workflows",
-    ".github/actions",
-    ".gitea/workflows",
-    ".forgejo/workflows",
-    ".gitlab-ci.yml",
-    ".gitlab",
-    ".circleci",
-    ".buildkite",
-    ".woodpecker",
-    ".azure-pipelines",
-    "azure-pipelines.yml",
-    "bitbucket-pipelines.yml",
-    ".travis.yml",
-    ".drone.yml",
-    "Jenkinsfile",
-    ".claude",
-    ".codex",
-    ".cursor",
-    ".gemini",
-    ".mcp.json",
-    ".yarnrc.yml",
-    ".npmrc",
-    ".dir-locals.el",
-    ".exrc",
-    ".nvimrc",
-    ".vimrc",
-];
 
 /// A folder of downloads, below home, and the variable that moves it where the folder does not exist yet.
 pub(crate) const CACHES: &[(&str, Option<&str>)] = &[

@@ -14,14 +14,16 @@ use crate::git_access::{GitAccess, GitView};
 use crate::grant::Grant;
 use crate::guarded;
 use crate::host_filter::HostFilter;
-use crate::lists;
+use crate::own_ports::own_ports;
 use crate::policy::{Mode, Network, Policy};
 use crate::proxy::{Proxy, Upstream};
 use crate::registries::{self, Host};
+use crate::registry_credentials;
 use crate::temporary::Temporary;
+use crate::{lists, memory};
 
 /// Variables that the policy looks at; `app` hands over those that are set.
-pub const VARIABLES: &[&str] = &["CARGO_HOME", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "PATH"];
+pub const VARIABLES: &[&str] = &["CARGO_HOME", "RUSTUP_HOME", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "PATH"];
 
 /// Hosts that the grant `ssh` reaches.
 pub const SSH_HOSTS: &[&str] =
@@ -50,6 +52,12 @@ pub struct Facts {
     pub upstream: Option<Upstream>,
     /// Hosts that the machine's administrator permits; the grant `network` opens these alone.
     pub permitted: Option<HostFilter>,
+    /// Variables that the user's own settings pass on, whatever they hold.
+    pub passed: Vec<String>,
+    /// Memory that everything behind one wall may use together; 0: no limit. `None`: as the machine has it.
+    pub memory_megabytes: Option<u64>,
+    /// Where there is no wall, commands are refused.
+    pub required: bool,
     /// The whole wall is not tried, as on a system that forbids user namespaces.
     pub without_namespaces: bool,
 }
@@ -68,6 +76,10 @@ pub struct Allowance {
     pub keeps_run_later: bool,
     /// What of the workspace runs later, at any depth, where that is known.
     pub run_later: Vec<PathBuf>,
+    /// Files and folders that cannot be opened, though their names are seen.
+    pub unreadable: Vec<PathBuf>,
+    /// It reaches no host, package registries included.
+    pub offline: bool,
 }
 
 impl Allowance {
@@ -90,7 +102,7 @@ pub fn registry_variables() -> &'static [&'static str] {
 /// The sandbox of one workspace.
 #[derive(Debug)]
 pub struct Sandbox {
-    facts: Facts,
+    pub(crate) facts: Facts,
     hosts: OnceLock<BTreeSet<Host>>,
     temporary: Mutex<Option<Temporary>>,
     /// The folders of the workspace, to find git directories again.
@@ -124,7 +136,7 @@ impl Sandbox {
     pub fn temporary(&self) -> io::Result<PathBuf> {
         let mut temporary = self.temporary.lock().unwrap_or_else(PoisonError::into_inner);
         if temporary.as_ref().is_none_or(|temporary| !temporary.path().is_dir()) {
-            *temporary = Some(Temporary::make(&self.facts.temporary)?);
+            *temporary = Some(Temporary::make_in_any(&self.facts.temporary, &self.facts.cache)?);
         }
         let path = temporary.as_ref().map(|temporary| temporary.path().to_owned());
         path.ok_or_else(|| io::Error::other("there is no temporary folder"))
@@ -134,16 +146,28 @@ impl Sandbox {
         !self.facts.without_namespaces
     }
 
+    /// A variable that the user's own settings pass on.
+    pub fn passes(&self, name: &str) -> bool {
+        self.facts.passed.iter().any(|passed| passed == name)
+    }
+
+    /// The settings forbid commands without a wall.
+    pub fn is_required(&self) -> bool {
+        self.facts.required
+    }
+
     /// The proxy for a command with this allowance. A strict one reaches nothing through it; the proxy names the hosts.
     pub fn proxy(&self, allowance: &Allowance) -> Proxy {
         if allowance.strict {
             return Proxy::new(BTreeSet::new(), None);
         }
+        let registries_closed = allowance.offline && !allowance.grants.contains(&Grant::Registries);
         let grants = &allowance.grants;
         let values =
             || registries::VARIABLES.iter().filter_map(|name| self.facts.variables.get(*name).cloned());
         let hosts = self.hosts.get_or_init(|| registries::hosts(&self.facts.home, values()));
-        let mut hosts: BTreeSet<Host> = hosts.iter().chain(&self.facts.hosts).cloned().collect();
+        let listed = hosts.iter().chain(&self.facts.hosts).filter(|_| !registries_closed);
+        let mut hosts: BTreeSet<Host> = listed.cloned().collect();
         for grant in grants {
             match grant {
                 Grant::Host { name, port } => drop(hosts.insert((name.clone(), *port))),
@@ -154,6 +178,8 @@ impl Sandbox {
                 | Grant::GitConfig
                 | Grant::GitWrite
                 | Grant::GitCredentials
+                | Grant::Secret(_)
+                | Grant::RegistryCredentials
                 | Grant::Registries
                 | Grant::RunLater
                 | Grant::Signing
@@ -194,11 +220,8 @@ impl Sandbox {
         // What a grant shows is read, never written, where a folder around it is writable.
         protected.extend(self.facts.own_folders.iter().chain(&links).cloned());
         protected.extend(guarded::secrets(&self.facts.home));
-        let temporary_for_variable = match mode {
-            Mode::Namespaces => Path::new("/tmp").to_owned(),
-            Mode::Landlock => temporary.join("tmp"),
-        };
-        environment.push(("TMPDIR".to_owned(), temporary_for_variable.display().to_string()));
+        let seen = if mode == Mode::Namespaces { PathBuf::from("/tmp") } else { temporary.join("tmp") };
+        environment.push(("TMPDIR".to_owned(), seen.display().to_string()));
         let open = grants.contains(&Grant::Network) && self.facts.permitted.is_none();
         if grants.contains(&Grant::Ssh) && !open {
             environment.extend(self.ssh_command());
@@ -209,6 +232,7 @@ impl Sandbox {
             protected,
             hidden,
             guarded: guarded::paths(&self.facts.home, &self.facts.own_folders, links),
+            unreadable: allowance.unreadable.clone(),
             exposed: self.exposed(grants, open),
             temporary,
             network: if open { Network::Open } else { Network::Proxy },
@@ -219,6 +243,8 @@ impl Sandbox {
             directory: directory.to_owned(),
             environment,
             git_copies: git.copies.clone(),
+            withheld: Vec::new(),
+            memory: memory::limit(self.facts.memory_megabytes),
         })
     }
 
@@ -275,7 +301,7 @@ impl Sandbox {
     }
 
     /// A path of the lists: below home unless it is absolute.
-    fn at_home(&self, path: &str) -> PathBuf {
+    pub(crate) fn at_home(&self, path: &str) -> PathBuf {
         self.facts.home.join(path)
     }
 
@@ -308,6 +334,10 @@ impl Sandbox {
         if grants.contains(&Grant::Signing) {
             let is_public = |name: &str| lists::GNUPG_SHOWN.contains(&name);
             hidden.extend(entries(&self.at_home(".gnupg")).filter(|path| !named(path, is_public)));
+        }
+        if !grants.contains(&Grant::RegistryCredentials) {
+            let cargo = self.facts.variables.get("CARGO_HOME").map(PathBuf::from);
+            hidden.extend(registry_credentials::hidden(&self.facts.home, cargo.as_deref()));
         }
         if !grants.contains(&Grant::Cloud) {
             hidden.extend(lists::CLOUD.iter().map(|path| self.at_home(path)));
@@ -354,70 +384,13 @@ impl Sandbox {
 
     /// Files and folders of the project that other programs run by themselves.
     fn run_later(&self) -> impl Iterator<Item = PathBuf> {
-        let names = |root: &PathBuf| {
-            let root = root.clone();
-            lists::PROJECT_RUN_LATER.iter().map(move |name| root.join(name))
-        };
-        self.facts.roots.iter().flat_map(names)
+        self.facts.roots.iter().flat_map(|root| project_files::run_later_below(root))
     }
 
     /// Those that do not exist, and the repository where there is none. A strict command may not leave one behind.
     pub fn missing_run_later(&self) -> Vec<PathBuf> {
         let repositories = self.facts.roots.iter().map(|root| root.join(".git"));
         self.run_later().chain(repositories).filter(|path| path.symlink_metadata().is_err()).collect()
-    }
-
-    /// Writable folders for downloads, and variables for those that do not exist.
-    pub(crate) fn caches(&self) -> (Vec<PathBuf>, Vec<(String, String)>) {
-        let mut folders = Vec::new();
-        let mut variables = Vec::new();
-        let cargo =
-            self.facts.variables.get("CARGO_HOME").map_or_else(|| self.at_home(".cargo"), PathBuf::from);
-        if cargo.is_dir() {
-            let _ = fs::create_dir(cargo.join("registry"));
-            folders.extend(lists::CARGO_CACHES.iter().map(|name| cargo.join(name)));
-        }
-        for (path, variable) in lists::CACHES {
-            let folder = self.at_home(path);
-            match variable {
-                _ if folder.is_dir() => folders.push(folder),
-                Some(variable) if !self.facts.variables.contains_key(*variable) => {
-                    let moved =
-                        self.facts.cache.join("sandbox").join(path.replace('/', "-").trim_start_matches('.'));
-                    if fs::create_dir_all(&moved).is_ok() {
-                        variables.push(((*variable).to_owned(), moved.display().to_string()));
-                        folders.push(moved);
-                    }
-                }
-                _ => {}
-            }
-        }
-        // No variable moves it, and a server with a browser makes it at its start.
-        let browsers = self.at_home(".cache/ms-playwright");
-        if fs::create_dir(&browsers).is_ok() {
-            folders.push(browsers);
-        }
-        // What can be started by its name must not be writable.
-        let on_path = self.facts.variables.get("PATH").map(String::as_str).unwrap_or_default();
-        let on_path: Vec<PathBuf> = std::env::split_paths(on_path).collect();
-        folders.retain(|folder| folder.exists() && !on_path.iter().any(|path| path.starts_with(folder)));
-        (folders, variables)
-    }
-
-    /// A command that nobody approved could put code into a cache that the user's own builds take it from. It gets a
-    /// cache of its own where a tool cannot work without one.
-    fn strict_caches(&self) -> (Vec<PathBuf>, Vec<(String, String)>) {
-        let own = self.facts.cache.join("sandbox/unapproved");
-        let mut folders = Vec::new();
-        let mut variables = Vec::new();
-        for (name, variable) in lists::STRICT_CACHES {
-            let folder = own.join(name);
-            if fs::create_dir_all(&folder).is_ok() {
-                variables.push(((*variable).to_owned(), folder.display().to_string()));
-                folders.push(folder);
-            }
-        }
-        (folders, variables)
     }
 
     fn exposed(&self, grants: &[Grant], open_network: bool) -> Vec<PathBuf> {
@@ -450,28 +423,6 @@ impl Sandbox {
 
 fn is_repository(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"))
-}
-
-/// Ports that this process listens on.
-fn own_ports() -> BTreeSet<u16> {
-    let own = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    let sockets: BTreeSet<String> = own
-        .filter_map(|entry| fs::read_link(entry.path()).ok()?.to_str().map(str::to_owned))
-        .filter_map(|link| Some(link.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned()))
-        .collect();
-    let mut ports = BTreeSet::new();
-    for table in ["/proc/self/net/tcp", "/proc/self/net/tcp6"] {
-        for line in fs::read_to_string(table).unwrap_or_default().lines().skip(1) {
-            let words: Vec<&str> = line.split_ascii_whitespace().collect();
-            // Local address, state (0A: listening) and number of the socket.
-            let (Some(local), Some(&"0A"), Some(socket)) = (words.get(1), words.get(3), words.get(9)) else {
-                continue;
-            };
-            let port = local.rsplit(':').next().and_then(|port| u16::from_str_radix(port, 16).ok());
-            ports.extend(port.filter(|_| sockets.contains(*socket)));
-        }
-    }
-    ports
 }
 
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {

@@ -17,6 +17,8 @@ pub struct Policy {
     /// Neither made nor replaced, whether they exist or not: what is on the way to them cannot be renamed.
     #[serde(default)]
     pub guarded: Vec<PathBuf>,
+    /// Covered by something that cannot be opened. The name stays visible.
+    pub unreadable: Vec<PathBuf>,
     /// Shown read-only though `/run` or `/tmp` around them is replaced.
     pub exposed: Vec<PathBuf>,
     /// Takes the place of `/tmp` and `/var/tmp`.
@@ -31,6 +33,10 @@ pub struct Policy {
     /// Git directories that the command may change in a copy.
     #[serde(default)]
     pub git_copies: Vec<GitCopy>,
+    /// Variables that the command does not get.
+    pub withheld: Vec<String>,
+    /// Bytes of memory that everything behind the wall may use together.
+    pub memory: Option<u64>,
 }
 
 /// A git directory of which the command sees a copy. At its end, plain state is taken over from the copy: commits,

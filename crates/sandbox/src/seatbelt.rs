@@ -20,7 +20,7 @@ pub fn profile(policy: &Policy) -> String {
     for path in &policy.protected {
         rule("deny", "file-write*", path);
     }
-    for path in &policy.hidden {
+    for path in policy.hidden.iter().chain(&policy.unreadable) {
         rule("deny", "file-read* file-write*", path);
     }
     text.push_str(
@@ -54,6 +54,7 @@ mod tests {
             protected: vec!["/Users/me/shop/.git/hooks".into()],
             guarded: Vec::new(),
             hidden: vec!["/Users/me/.ssh".into(), "/Users/me/a \"b\"".into()],
+            unreadable: vec!["/Users/me/shop/.env".into()],
             exposed: Vec::new(),
             temporary: "/private/tmp/x".into(),
             network,
@@ -61,6 +62,8 @@ mod tests {
             directory: "/Users/me/shop".into(),
             environment: Vec::new(),
             git_copies: Vec::new(),
+            withheld: Vec::new(),
+            memory: None,
         }
     }
 
@@ -73,6 +76,7 @@ mod tests {
             at("(allow file-write* (subpath \"/Users/me/shop\"))"),
             at("(deny file-write* (subpath \"/Users/me/shop/.git/hooks\"))"),
             at("(deny file-read* file-write* (subpath \"/Users/me/.ssh\"))"),
+            at("(deny file-read* file-write* (subpath \"/Users/me/shop/.env\"))"),
             at("(deny network*)"),
             at("(allow network-outbound (remote ip \"localhost:5432\"))"),
         ];

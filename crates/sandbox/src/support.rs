@@ -9,8 +9,10 @@ pub enum Support {
     Namespaces,
     /// Landlock and seccomp alone, with the reason.
     Landlock { reason: String },
-    /// Nothing; commands run with the user's rights, as they always did.
+    /// This kernel has none; commands run with the user's rights, unless the settings require a sandbox.
     Unavailable { reason: String },
+    /// This attempt failed, for a reason that may pass. Commands are refused, and the next one tries again.
+    Failed { reason: String },
 }
 
 impl Support {
@@ -18,7 +20,7 @@ impl Support {
         match self {
             Self::Namespaces => Some(Mode::Namespaces),
             Self::Landlock { .. } => Some(Mode::Landlock),
-            Self::Unavailable { .. } => None,
+            Self::Unavailable { .. } | Self::Failed { .. } => None,
         }
     }
 
@@ -33,9 +35,14 @@ impl Support {
             ),
             Self::Unavailable { reason } => {
                 format!(
-                    "There is no sandbox on this machine ({reason}): approved commands run with your rights."
+                    "There is no sandbox on this machine ({reason}): approved commands run with your rights. \
+                     \"sandboxRequired\": true refuses them instead."
                 )
             }
+            Self::Failed { reason } => format!(
+                "The sandbox could not be set up this time ({reason}), so the command was not run. The next command tries \
+                 again."
+            ),
         }
     }
 }
@@ -70,6 +77,22 @@ pub fn expected() -> Option<Support> {
     Some(Support::Landlock { reason: reason.to_owned() })
 }
 
+/// Answers of the kernel that stay the same: not permitted, no such call, unknown arguments. Others, such as a lack of
+/// memory or of descriptors, may pass.
+const LASTING: &[&str] = &[
+    "(os error 1)",
+    "(os error 13)",
+    "(os error 22)",
+    "(os error 38)",
+    "(os error 95)",
+    "the kernel has none",
+];
+
+/// Whether the same trial would fail again, by the words of the helper.
+pub fn is_lasting(reason: &str) -> bool {
+    LASTING.iter().any(|words| reason.contains(words)) || expected().is_some()
+}
+
 /// The capability without which a container's filter refuses namespaces.
 const SYS_ADMIN: u64 = 1 << 21;
 
@@ -86,6 +109,7 @@ pub fn trials(temporary: std::path::PathBuf) -> [Policy; 2] {
         protected: Vec::new(),
         hidden: vec!["/etc/shadow".into()],
         guarded: Vec::new(),
+        unreadable: Vec::new(),
         exposed: Vec::new(),
         temporary: temporary.clone(),
         network: Network::Closed,
@@ -93,6 +117,27 @@ pub fn trials(temporary: std::path::PathBuf) -> [Policy; 2] {
         directory: "/".into(),
         environment: Vec::new(),
         git_copies: Vec::new(),
+        withheld: Vec::new(),
+        memory: None,
     };
     [policy(Mode::Namespaces), policy(Mode::Landlock)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_pass_is_not_taken_for_the_machine() {
+        assert!(is_lasting("user namespaces are forbidden: Operation not permitted (os error 1)"));
+        assert!(is_lasting("Landlock: the kernel has none"));
+        if expected().is_none() {
+            for reason in [
+                "fork: Resource temporarily unavailable (os error 11)",
+                "covers: No space left (os error 28)",
+            ] {
+                assert!(!is_lasting(reason), "{reason}");
+            }
+        }
+    }
 }

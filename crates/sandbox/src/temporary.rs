@@ -28,6 +28,23 @@ impl Temporary {
         Ok(Self(path))
     }
 
+    /// In the folder that the environment names, or in the first other one that works.
+    pub(crate) fn make_in_any(wanted: &Path, cache: &Path) -> io::Result<Self> {
+        let own = cache.join("sandbox/tmp");
+        let first = match Self::make(wanted) {
+            Ok(made) => return Ok(made),
+            Err(error) => error,
+        };
+        let others = ["/tmp", "/var/tmp"].map(Path::new).into_iter().filter(|other| *other != wanted);
+        for other in others {
+            if let Ok(made) = Self::make(other) {
+                return Ok(made);
+            }
+        }
+        let made = fs::create_dir_all(&own).and_then(|()| Self::make(&own));
+        made.map_err(|_| io::Error::new(first.kind(), format!("{}: {first}", wanted.display())))
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
@@ -51,5 +68,18 @@ fn remove_abandoned(parent: &Path) {
         {
             let _ = fs::remove_dir_all(entry.path());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_folder_is_replaced_by_another_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let made =
+            Temporary::make_in_any(&folder.path().join("missing"), &folder.path().join("cache")).unwrap();
+        assert!(made.path().join("tmp").is_dir() && made.path().join("var").is_dir());
     }
 }

@@ -231,7 +231,7 @@ impl Contexts {
             for entry in walk.filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file())) {
                 let Some(name) = entry.path().to_str() else { continue };
                 let Ok(file) = files.paths.resolve(name, &scope) else { continue };
-                if forbidden.contains(file.path()) {
+                if forbidden.contains(file.path()) || project_files::holds_secrets(file.path()) {
                     continue;
                 }
                 let Ok(document) = load_text(&file, &files.limits) else { continue };
@@ -336,5 +336,7 @@ pub(crate) fn workspace_scope(roots: &[PathBuf]) -> Scope {
         read_only: false,
         remembered: Arc::new([]),
         forbidden_paths: Arc::new([]),
+        tainted: false,
+        secret_read: false,
     }
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use process::sandbox::Grant;
 use process::sandbox::places::SSH_HOSTS;
 
+use crate::publishing::publishes;
 use crate::shell::{Command, ShellLine, Word};
 
 /// What a line needs.
@@ -20,7 +21,47 @@ pub(crate) struct Needs {
     pub grants: Vec<Grant>,
     /// It writes to the repository.
     pub writes_git: bool,
+    /// It downloads from package registries.
+    pub registries: bool,
+    /// It publishes packages.
+    pub publishes: bool,
+    /// Why a person is asked: `It needs the network: npm install`. Without its full stop.
+    pub cause: Option<String>,
 }
+
+impl Needs {
+    /// More than the workspace, and why. The first reason stays.
+    fn need(&mut self, reason: &str, command: &Command) {
+        self.more = true;
+        self.cause.get_or_insert_with(|| format!("{reason}: {}", command.name));
+    }
+}
+
+const NETWORK: &str = "It needs the network";
+const SERVICES: &str = "It uses programs outside of its sandbox";
+const RIGHTS: &str = "It needs rights of another user";
+const REWRITES: &str = "It changes branches, the history or files of the repository";
+
+/// Those of the list below that need no other machine.
+const LOCAL_PROGRAMS: &[&str] = &[
+    "at",
+    "buildah",
+    "crontab",
+    "docker",
+    "docker-compose",
+    "dpkg",
+    "kill",
+    "killall",
+    "nerdctl",
+    "open",
+    "pkill",
+    "podman",
+    "service",
+    "snap",
+    "ssh-keygen",
+    "systemctl",
+    "xdg-open",
+];
 
 /// Programs that are of no use without other machines, other users' rights or services of this machine.
 const PROGRAMS: &[&str] = &[
@@ -209,9 +250,24 @@ fn add_needs(command: &Command, folder: &Path, needs: &mut Needs) {
         return;
     }
     if program == "git" {
-        return git_needs(&arguments, folder, needs);
+        return git_needs(command, &arguments, folder, needs);
     }
-    needs.more |= PROGRAMS.contains(&program) || downloads(program, &arguments);
+    let words: Vec<&str> = command.words.iter().map(Word::as_str).collect();
+    if publishes(&words) {
+        needs.publishes = true;
+        needs.grants.push(Grant::RegistryCredentials);
+        needs.need("It publishes to other machines", command);
+    }
+    if downloads(program, &arguments) {
+        needs.registries = true;
+        needs.need(NETWORK, command);
+    }
+    match program {
+        "doas" | "su" | "sudo" => needs.need(RIGHTS, command),
+        program if LOCAL_PROGRAMS.contains(&program) => needs.need(SERVICES, command),
+        program if PROGRAMS.contains(&program) => needs.need(NETWORK, command),
+        _ => {}
+    }
     needs.writes_git |= WRITES_GIT.contains(&program);
     match program {
         "docker" | "docker-compose" | "podman" | "nerdctl" => needs.grants.push(Grant::Containers),
@@ -248,10 +304,12 @@ fn downloads(program: &str, arguments: &[&str]) -> bool {
         .any(|(programs, subcommands)| programs.contains(&program) && subcommands.contains(&subcommand))
 }
 
-fn git_needs(arguments: &[&str], folder: &Path, needs: &mut Needs) {
+fn git_needs(command: &Command, arguments: &[&str], folder: &Path, needs: &mut Needs) {
     let at = arguments.iter().position(|word| !word.starts_with('-')).unwrap_or(arguments.len());
     // An option of git itself can move everything.
-    needs.more |= at > 0;
+    if at > 0 {
+        needs.need("It has an option of git itself", command);
+    }
     let Some((sub, rest)) = arguments[at.min(arguments.len())..].split_first() else { return };
     let has = |options: &[&str]| rest.iter().any(|word| options.contains(word));
     let named: Vec<&str> = rest.iter().filter(|word| !word.starts_with('-')).copied().collect();
@@ -262,11 +320,12 @@ fn git_needs(arguments: &[&str], folder: &Path, needs: &mut Needs) {
                 "-d", "-D", "-m", "-M", "-c", "-C", "-f", "--delete", "--move", "--copy", "--force",
             ]) =>
         {
-            needs.more = true;
+            needs.need(REWRITES, command);
         }
-        "tag" if has(&["-d", "-f", "--delete", "--force"]) => needs.more = true,
+        "tag" if has(&["-d", "-f", "--delete", "--force"]) => needs.need(REWRITES, command),
         sub if GIT_STAYS.contains(&sub) => {}
-        _ => needs.more = true,
+        sub if GIT_REMOTE.contains(&sub) => needs.need(NETWORK, command),
+        _ => needs.need(REWRITES, command),
     }
     let writes_config = match *sub {
         "push" | "branch" => has(&["-u", "--set-upstream", "--set-upstream-to", "--unset-upstream"]),
@@ -383,6 +442,29 @@ mod tests {
     fn needs(line: &str, folder: &Path) -> (bool, Vec<String>) {
         let needs = needs_of(&crate::shell::analyze(line), folder);
         (needs.more, needs.grants.iter().map(Grant::to_string).collect())
+    }
+
+    #[test]
+    fn a_question_names_its_cause() {
+        for (line, cause) in [
+            ("npm install date-fns", "It needs the network: npm install"),
+            ("make && curl https://example.com", "It needs the network: curl"),
+            ("git fetch origin", "It needs the network: git fetch"),
+            (
+                "git checkout main",
+                "It changes branches, the history or files of the repository: git checkout",
+            ),
+            ("sudo make install", "It needs rights of another user: sudo"),
+            ("cargo publish", "It publishes to other machines: cargo publish"),
+        ] {
+            let needs = needs_of(&crate::shell::analyze(line), Path::new("/nowhere"));
+            assert!(
+                needs.cause.as_deref().is_some_and(|found| found.starts_with(cause)),
+                "{line}: {needs:?}"
+            );
+        }
+        let publish = needs_of(&crate::shell::analyze("npm publish"), Path::new("/nowhere"));
+        assert!(publish.publishes && publish.grants == [Grant::RegistryCredentials], "{publish:?}");
     }
 
     #[test]

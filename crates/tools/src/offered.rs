@@ -95,9 +95,13 @@ impl<T: BuiltInTool> Tool for ToolAdapter<T> {
 
 /// Names the files among those of a review that are known to hold secrets.
 pub(crate) fn with_secrets(mut review: Review) -> Review {
-    let named = review.paths.iter().map(|(_, texts)| texts).chain(&review.read_paths);
-    let secrets = named.filter(|[_, path]| project_files::is_secret(std::path::Path::new(path)));
-    review.secrets = secrets.map(|[shown, _]| shown.clone()).collect();
+    // A closed file is not read.
+    if !review.seals_secrets {
+        let named = review.paths.iter().map(|(_, texts)| texts).chain(&review.read_paths);
+        let secrets = named.filter(|[_, path]| project_files::is_secret(std::path::Path::new(path)));
+        let secrets: Vec<String> = secrets.map(|[shown, _]| shown.clone()).collect();
+        review.secrets.extend(secrets);
+    }
     review
 }
 

@@ -279,6 +279,6 @@ pub(crate) fn path_texts(path: &Path, scope: &Scope) -> [String; 2] {
     [rule_text(inside.unwrap_or(path)), rule_text(path)]
 }
 
-fn rule_text(path: &Path) -> String {
+pub(crate) fn rule_text(path: &Path) -> String {
     names::for_rules(&path.to_string_lossy(), System::CURRENT)
 }

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use process::sandbox::stopped::{self, Stopped};
 use process::sandbox::{Grant, registries};
 
 /// A command that ended, in the words of this module.
@@ -17,6 +18,8 @@ pub(crate) struct Refused<'a> {
     pub strict: bool,
     pub folder: &'a Path,
     pub roots: &'a [PathBuf],
+    /// It was ended because it took too much memory.
+    pub over_memory: bool,
 }
 
 /// Words of a program and the grant that it lacks.
@@ -34,6 +37,17 @@ const SIGNS: &[(&[&str], &str)] = &[
     (&["gpg failed to sign", "No secret key", "gpg: can't connect to the"], "signing"),
     (&["Cannot connect to the Docker daemon", "docker.sock", "podman.sock"], "containers"),
     (&["Unable to locate credentials", "default credentials", "must be logged in to the server"], "cloud"),
+    (
+        &[
+            "ENEEDAUTH",
+            "need auth This command requires you to be logged in",
+            "no token found, please run `cargo login`",
+            "please log in with",
+            "403 Invalid or non-existent authentication",
+            "E401",
+        ],
+        "registry-credentials",
+    ),
     (&["could not read Username", "could not read Password", "Authentication failed for"], "git-credentials"),
 ];
 
@@ -65,6 +79,7 @@ pub(crate) fn describe(refused: &Refused<'_>) -> Option<String> {
     }
     if !refused.succeeded {
         grants.extend(by_words(refused.output));
+        grants.extend(replaced_folders(refused).iter().map(|folder| format!("write:{}", folder.display())));
         for path in read_only_paths(refused) {
             match grant_for(&path, refused) {
                 Ok(grant) => grants.push(grant),
@@ -72,13 +87,15 @@ pub(crate) fn describe(refused: &Refused<'_>) -> Option<String> {
             }
         }
     }
-    let mut named: Vec<String> = Vec::new();
-    for grant in grants {
-        if !named.contains(&grant) && named.len() < MOST && Grant::parse(&grant).is_ok() {
-            named.push(grant);
-        }
-    }
+    let named = known(grants);
     let mut text = Vec::new();
+    if refused.over_memory {
+        text.push(
+            "The sandbox ended it, because its processes took more memory than they may have. The user's setting \
+             sandboxMemoryMegabytes raises the limit."
+                .to_owned(),
+        );
+    }
     if !named.is_empty() {
         let grants = named.join(", ");
         text.push(format!(
@@ -89,7 +106,30 @@ pub(crate) fn describe(refused: &Refused<'_>) -> Option<String> {
     if let Some(path) = forbidden.first() {
         text.push(format!("{} is protected: no grant opens it; ask the user to change it.", path.display()));
     }
+    if text.is_empty() && !refused.succeeded {
+        text.extend(without_grant(refused.output));
+    }
     (!text.is_empty()).then(|| format!("[{}]", text.join(" ")))
+}
+
+/// Each grant once, as far as it can be asked for.
+fn known(grants: Vec<String>) -> Vec<String> {
+    let mut named: Vec<String> = Vec::new();
+    for grant in grants {
+        if !named.contains(&grant) && named.len() < MOST && Grant::parse(&grant).is_ok() {
+            named.push(grant);
+        }
+    }
+    named
+}
+
+/// What the sandbox probably stopped, where no grant is known that helps.
+fn without_grant(output: &str) -> Option<String> {
+    let (stopped, line) = stopped::find(output)?;
+    // The files of a project may lack a module or forbid reading without a sandbox, too.
+    let is_certain = matches!(stopped, Stopped::ReadOnly | Stopped::Socket);
+    (is_certain || stopped == Stopped::Module && stopped::names_replaced(line))
+        .then(|| format!("The sandbox may have stopped it: {}.", stopped.sentence()))
 }
 
 fn by_words(output: &str) -> Vec<String> {
@@ -142,6 +182,24 @@ fn read_only_paths(refused: &Refused<'_>) -> Vec<PathBuf> {
     paths
 }
 
+/// Below `/tmp` a folder that is there for the user is not there for a command: such folders, outside of the workspace.
+fn replaced_folders(refused: &Refused<'_>) -> Vec<PathBuf> {
+    let lines =
+        refused.output.lines().filter(|line| stopped::is_missing(line) && stopped::names_replaced(line));
+    let pieces =
+        lines.take(20).flat_map(|line| line.split(['\'', '"', '‘', '’', '`', ' ', ':', ',', '(', ')']));
+    let paths = pieces
+        .map(Path::new)
+        .filter(|path| path.is_absolute() && stopped::names_replaced(&path.to_string_lossy()));
+    let folders = paths.filter_map(|path| if path.is_dir() { Some(path) } else { path.parent() });
+    let is_outside = |folder: &&Path| {
+        let is_whole =
+            ["/tmp", "/run", "/var/tmp"].iter().any(|replaced| Path::new(replaced).starts_with(folder));
+        folder.is_dir() && !is_whole && !refused.roots.iter().any(|root| folder.starts_with(root))
+    };
+    folders.filter(is_outside).map(Path::to_owned).collect()
+}
+
 /// The grant for a path; `Err` where there is none.
 fn grant_for(path: &Path, refused: &Refused<'_>) -> Result<String, PathBuf> {
     let inside = refused.roots.iter().find_map(|root| path.strip_prefix(root).ok());
@@ -173,7 +231,9 @@ mod tests {
         let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
         let roots = [PathBuf::from("/usr/shop")];
         let folder = Path::new("/usr/shop");
-        let refused = Refused { output, succeeded: false, hosts: &hosts, strict, folder, roots: &roots };
+        let over_memory = output == "Killed";
+        let refused =
+            Refused { output, succeeded: false, hosts: &hosts, strict, folder, roots: &roots, over_memory };
         describe(&refused).unwrap_or_default()
     }
 
@@ -209,6 +269,28 @@ mod tests {
         );
         assert!(text("", &["index.crates.io:443", "pypi.org:443"], true).contains("grants: registries."));
         assert!(text("", &["pypi.org:443"], false).contains("network:pypi.org"));
+    }
+
+    #[test]
+    fn a_folder_below_tmp_that_is_not_seen_is_named() {
+        let folder = tempfile::tempdir_in("/tmp").unwrap();
+        let shown = folder.path().display();
+        let told = text(&format!("touch: cannot touch '{shown}/a': No such file or directory"), &[], false);
+        assert!(told.contains(&format!("grants: write:{shown}.")), "{told}");
+        let told = text("cat: /tmp/no-such-file: No such file or directory", &[], false);
+        assert!(!told.contains("grants:"), "{told}");
+    }
+
+    #[test]
+    fn what_the_sandbox_stopped_is_named_as_such() {
+        for (output, words) in [
+            ("Failed to connect to bus: No such file or directory", "sockets of services"),
+            ("Error: Cannot find module '/tmp/server/lib.js'", "folders such as /tmp"),
+            ("Killed", "sandboxMemoryMegabytes"),
+        ] {
+            assert!(text(output, &[], false).contains(words), "{output}: {}", text(output, &[], false));
+        }
+        assert_eq!(text("Error: Cannot find module './lib.js'", &[], false), "");
     }
 
     #[test]

@@ -122,6 +122,7 @@ fn shell_command(files: &Arc<Files>, jobs: &Arc<Jobs>, runner: &ShellRunner) -> 
         jobs: jobs.clone(),
         runner: runner.clone(),
         reviewed: Mutex::default(),
+        told: Mutex::default(),
     }
 }
 

@@ -50,7 +50,7 @@ struct EscapeReport {
 async fn examine(environment: &Environment) -> io::Result<EscapeReport> {
     // The user's own folder decides which sandbox is tried.
     let own = Sandbox::new(sandboxing::facts(environment, &workspaces::current_folder()));
-    let support = process::sandbox_support(&own).await.clone();
+    let support = process::sandbox_support(&own).await;
     if support.mode().is_none() {
         return Ok(EscapeReport { support, outcomes: Vec::new() });
     }

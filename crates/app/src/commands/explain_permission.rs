@@ -136,6 +136,8 @@ fn explain(calls: &[(String, Value)], plan: bool, tainted: bool) -> Result<Vec<E
         read_only: plan,
         remembered: Arc::from([]),
         forbidden_paths: approval::forbidden_paths(&rules).into(),
+        tainted,
+        secret_read: tainted,
     };
     let taint = sample_taint(tainted);
     let mut explained = Vec::new();

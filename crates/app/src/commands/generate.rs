@@ -189,13 +189,10 @@ fn write(path: &Path, text: &str, overwrites: bool) -> Result<(), Failure> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| write_failure(folder, &error))?;
     }
-    let opened =
-        if overwrites { std::fs::File::create(path) } else { std::fs::File::create_new(path) };
+    let opened = if overwrites { std::fs::File::create(path) } else { std::fs::File::create_new(path) };
     let mut file = opened.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => {
-            Failure::user(format!("{} is there already.", path.display()))
-                .hint("Choose another place with -o, or add --overwrite to replace it.")
-        }
+        std::io::ErrorKind::AlreadyExists => Failure::user(format!("{} is there already.", path.display()))
+            .hint("Choose another place with -o, or add --overwrite to replace it."),
         _ => write_failure(path, &error),
     })?;
     file.write_all(text.as_bytes()).map_err(|error| write_failure(path, &error))

@@ -60,6 +60,8 @@ async fn call_started(
         read_only: false,
         remembered: Arc::from([]),
         forbidden_paths: Arc::from([]),
+        tainted: false,
+        secret_read: false,
     };
     found.review(&arguments, &scope).map_err(Failure::user)?;
     let result = found

@@ -101,6 +101,7 @@ mod threads_shape;
 mod tmux;
 mod tool_search;
 mod undo;
+mod walls;
 mod web_search;
 mod web_window;
 #[cfg(target_os = "linux")]

@@ -76,6 +76,8 @@ fn no_spelling_gets_around_a_rule() {
             read_only: false,
             remembered: Arc::from([]),
             forbidden_paths: std::sync::Arc::from([]),
+            tainted: false,
+            secret_read: false,
         };
         let review = tool.review(&input, &scope).expect("a review");
         let rules = approval::rules_for(&resolved.settings, "agent");
@@ -322,6 +324,8 @@ impl Shell {
             read_only: plan,
             remembered: remembered.keys().into(),
             forbidden_paths: std::sync::Arc::from([]),
+            tainted: false,
+            secret_read: false,
         };
         let review = self.tool.review(&json!({"command": command}), &scope).expect("a review");
         (self.tool.spec().clone(), review)

@@ -37,6 +37,10 @@ pub(super) struct Hook {
     /// whatever it says.
     #[schemars(extend("default" = true), extend("examples" = [false]))]
     network: bool,
+    /// `off`: the program runs outside of the sandbox, with your rights, and starts in the folder of the settings file that
+    /// says so. Only in your own files, never in a project's or a plugin's.
+    #[schemars(extend("default" = "on"), extend("examples" = ["off"]))]
+    sandbox: String,
 }
 
 #[derive(JsonSchema)]

@@ -76,6 +76,14 @@ struct SettingsFile {
     /// `dragoman docs sandbox`.
     #[schemars(extend("examples" = [["network:git.example.com", "write:/data/shop"]]))]
     sandbox_grants: Vec<String>,
+    /// Whether commands, MCP servers and hooks are refused where there is no sandbox, instead of running with your rights. Only
+    /// your own files may set it; see `dragoman docs sandbox`.
+    #[schemars(extend("default" = false), extend("examples" = [true]))]
+    sandbox_required: bool,
+    /// Megabytes of memory that all processes of a command in the sandbox may use together; 0 is no limit. Without it three
+    /// quarters of the memory of the machine. Only your own files may set it; see `dragoman docs sandbox`.
+    #[schemars(extend("examples" = [8192]))]
+    sandbox_memory_megabytes: u64,
     /// How much of the former contents of files is kept for undo. Only your own files may set it; see `dragoman docs undo`.
     undo: UndoSection,
     /// What commands, hooks and MCP servers inherit.

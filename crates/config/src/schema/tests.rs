@@ -16,6 +16,8 @@ const READ_FROM_LAYERS: &[(&str, &str)] = &[
     ("plugins", include_str!("../plugins.rs")),
     ("sandbox", include_str!("../sandbox.rs")),
     ("sandboxGrants", include_str!("../sandbox.rs")),
+    ("sandboxRequired", include_str!("../sandbox.rs")),
+    ("sandboxMemoryMegabytes", include_str!("../sandbox.rs")),
     ("undo.fileMegabytes", include_str!("../undo.rs")),
     ("undo.totalMegabytes", include_str!("../undo.rs")),
     ("shell.passEnvironment", include_str!("../variables.rs")),

@@ -160,7 +160,12 @@ mod tests {
         };
         let mut effects = Effects::default();
         for (status, output, stderr) in exits {
-            let exit = HookExit { status: *status, stdout: output.to_string(), stderr: (*stderr).into() };
+            let exit = HookExit {
+                status: *status,
+                stdout: output.to_string(),
+                stderr: (*stderr).into(),
+                stopped: None,
+            };
             effects.add(&hook, &exit);
         }
         effects

@@ -7,12 +7,12 @@ mod calls;
 mod effects;
 mod requests;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use config::{Hook, HookAction, HookEvent};
-use domain::event::Fact;
+use domain::event::{Fact, Level, Notice};
 use domain::item::{HookRun, Item, ItemKind};
 use domain::{BoxFuture, CancellationToken, Failure, ItemId, TurnId};
 use serde_json::{Map, Value, json};
@@ -53,6 +53,25 @@ pub struct HookExit {
     pub stdout: String,
     /// Without an exit code: why there is none.
     pub stderr: String,
+    /// What the sandbox kept from it, as a sentence for people.
+    pub stopped: Option<String>,
+}
+
+/// What the sandbox stopped in hooks that no chat belongs to, by workspace. The next turn there shows it.
+static UNSEEN: Mutex<Vec<(Vec<PathBuf>, String)>> = Mutex::new(Vec::new());
+const MOST_UNSEEN: usize = 20;
+
+/// Shows what hooks outside of a chat could not do.
+fn report_unseen(session: &Session) {
+    let mut unseen = UNSEEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let (own, others) = unseen.drain(..).partition(|(roots, _)| *roots == session.workspace.roots);
+    *unseen = others;
+    drop(unseen);
+    let own: Vec<(Vec<PathBuf>, String)> = own;
+    let notice = |text| Fact::Notice { notice: Notice { level: Level::Warning, text } };
+    if !own.is_empty() {
+        session.commit(own.into_iter().map(|(_, text)| notice(text)).collect());
+    }
 }
 
 /// What hooks have asked for in one turn.
@@ -144,6 +163,11 @@ impl<'a> HookScope<'a> {
             show_end(&mut item, &exit);
             self.session.commit(vec![Fact::ItemEnded { item }]);
         }
+        // Also where the hook is not shown: it did not do what the user wants.
+        if let Some(stopped) = &exit.stopped {
+            let text = format!("The hook {}: {stopped}", hook.name);
+            self.session.commit(vec![Fact::Notice { notice: Notice { level: Level::Warning, text } }]);
+        }
         exit
     }
 }
@@ -172,7 +196,7 @@ async fn run_program(
 ) -> HookExit {
     let Some(runner) = &workspace.hooks else {
         let stderr = "There is nothing here that runs hooks.".to_owned();
-        return HookExit { status: None, stdout: String::new(), stderr };
+        return HookExit { status: None, stdout: String::new(), stderr, stopped: None };
     };
     let folders: Vec<String> = workspace.roots.iter().map(|root| root.display().to_string()).collect();
     input.insert("hook_name".into(), camel_case(&hook.name).into());
@@ -232,6 +256,13 @@ pub(crate) async fn run_outside(
     for hook in hooks_of(workspace, event) {
         for action in &hook.actions {
             let exit = run_program(workspace, hook, action, input.clone(), &cancel).await;
+            if let Some(stopped) = &exit.stopped {
+                let text = format!("The hook {}: {stopped}", hook.name);
+                tracing::warn!("{text}");
+                let mut unseen = UNSEEN.lock().unwrap_or_else(PoisonError::into_inner);
+                unseen.truncate(MOST_UNSEEN);
+                unseen.push((workspace.roots.clone(), text));
+            }
             let mut effects = Effects::default();
             effects.add(hook, &exit);
             if effects.stop.is_some() {

@@ -62,6 +62,7 @@ pub(crate) async fn open_request(
 /// Hooks after the last answer of a turn. Gives the text back that the turn goes on with.
 pub(crate) async fn after_request(turn: &Turn, step: u32) -> Result<Option<String>, Failure> {
     let session = &turn.session;
+    super::report_unseen(session);
     let mut hooks = hooks_of(&session.workspace, HookEvent::PostRequest);
     if session.is_subagent() {
         hooks.extend(hooks_of(&session.workspace, HookEvent::SubagentPostRequest));

@@ -15,6 +15,7 @@ use domain::tool_call::Origin;
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
+use super::cause::cause_of;
 use super::taint;
 use crate::behavior;
 use crate::session::Session;
@@ -26,8 +27,6 @@ pub use super::remembered::{Remembered, rememberable};
 const BUILT_IN: &str = "eca";
 /// How rules name the tool that reads files, or all built-in tools.
 const READERS: &[&str] = &["read_file", "eca__read_file", BUILT_IN];
-
-const ASKED_BY_DEFAULT: &str = "Asked by toolCall.approval.byDefault.";
 
 /// What stands around the reason of a refusal.
 const REFUSED: [&str; 2] = ["This call was refused and not run. ", " Go on without it or ask the user."];
@@ -143,8 +142,9 @@ pub fn decide(case: &Case<'_>) -> ApprovalDecision {
     if readable && grants(case) {
         return ApprovalDecision::new(Decision::Allow, "Allowed by --approve.");
     }
-    // A program could read what a rule forbids.
-    let is_limited = doubt.is_none() && forbidden_paths(case.rules).is_empty() && !case.rules.asks_explicitly;
+    // A program could read what a rule forbids, unless its sandbox keeps that closed.
+    let keeps_rules = forbidden_paths(case.rules).is_empty() || case.review.seals_forbidden;
+    let is_limited = doubt.is_none() && keeps_rules && !case.rules.asks_explicitly;
     let may_be_contained = case.can_ask || (readable && case.granted.contained);
     if asked_by_default && is_limited && case.review.contained && may_be_contained {
         let reason = "Its sandbox keeps it in the workspace, where changes can be undone.";
@@ -270,8 +270,7 @@ fn by_default(case: &Case<'_>) -> ApprovalDecision {
             if let (Some(HookVerdict::Allow { hook }), None) = (&case.hook, &case.review.must_ask) {
                 return ApprovalDecision::new(Decision::Allow, format!("Allowed by the hook {hook}."));
             }
-            let default = if case.review.harmless { ASKED_BY_DEFAULT } else { "It could change something." };
-            let why = case.review.must_ask.clone().unwrap_or_else(|| default.into());
+            let why = case.review.must_ask.clone().unwrap_or_else(|| cause_of(case));
             ApprovalDecision::new(Decision::Ask, why)
         }
     }
@@ -303,7 +302,7 @@ fn find_doubt(case: &Case<'_>) -> Option<&'static str> {
     if review.unclear && case.rules.deny.iter().any(on_command) {
         return Some("The line is not fully understood, and a rule forbids some commands.");
     }
-    if forbidden_paths(case.rules).is_empty() {
+    if forbidden_paths(case.rules).is_empty() || review.seals_forbidden {
         return None;
     }
     Some("The line could read a file that a rule forbids. The tools read_file and grep leave such files out.")
@@ -359,9 +358,11 @@ fn find_forbidden_path(case: &Case<'_>) -> Option<String> {
         // A pattern that cannot be compared forbids everything.
         Err(_) => !named.is_empty(),
     };
-    path_rules(case.rules)
-        .find(|(_, patterns)| patterns.iter().any(is_forbidden))
-        .map(|(rule, _)| describe(rule, case, Reach::Any))
+    let mut found =
+        path_rules(case.rules).flat_map(|(rule, patterns)| patterns.iter().map(move |it| (rule, it)));
+    found.find(|(_, pattern)| is_forbidden(pattern)).map(|(Rule { target, origin, .. }, pattern)| {
+        format!("the argument rule for {target}: path = {} ({origin})", domain::visible_line(pattern))
+    })
 }
 
 /// A pattern that must match a whole text.

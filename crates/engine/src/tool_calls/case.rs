@@ -105,12 +105,15 @@ fn with_case_of<R>(
 }
 
 pub(super) fn scope(turn: &Turn) -> Scope {
+    let taint = turn.session.taint();
     Scope {
         session: turn.session.id.clone(),
         roots: turn.session.roots.clone(),
         read_only: behavior::forbids_changes(&turn.session, &turn.session.behavior()),
         remembered: turn.session.remembered().keys().into(),
         forbidden_paths: approval::forbidden_paths_of(&turn.session).into(),
+        tainted: taint.is_tainted(),
+        secret_read: !taint.secrets().is_empty(),
     }
 }
 

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use domain::event::{Channel, EventBody};
+use domain::event::{Channel, EventBody, Fact, Level, Notice};
 use domain::host::HostRequest;
 use domain::tool::{Sample, Sampled, ToolContext, WebAnswer};
 use domain::{
@@ -103,6 +103,11 @@ impl ToolContext for EngineToolContext {
         // Behind the facts that were committed before it: one of them shows the call.
         let delta = ItemDelta { item, channel: Channel::ToolOutput, offset, text };
         self.session.log.publish(EventBody::Delta(delta));
+    }
+
+    fn notice(&self, text: &str) {
+        let notice = Notice { level: Level::Warning, text: text.to_owned() };
+        self.session.commit(vec![Fact::Notice { notice }]);
     }
 
     fn abilities(&self) -> Abilities {

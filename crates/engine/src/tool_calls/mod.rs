@@ -7,6 +7,7 @@ pub mod approval;
 mod asking;
 pub(crate) mod asks;
 mod case;
+mod cause;
 pub(crate) mod context;
 pub(crate) mod input;
 mod leftovers;
@@ -330,7 +331,7 @@ fn is_repeatable(tool: &dyn Tool, item: &Item) -> bool {
 async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Review) -> EndedCall {
     advance(&mut item, ToolInput::Allowed);
     // On disk before the tool runs: the chat is marked even where the process dies before the result is there.
-    turn.session.add_taint(&taint::of_review(tool.spec(), review, turn.session.workspace.is_trusted));
+    turn.session.add_taint(&taint::of_call(tool.spec(), review, &item, turn.session.workspace.is_trusted));
     let intent = turn.session.commit(vec![Fact::ItemChanged { item: item.clone() }]);
     if !is_repeatable(tool.as_ref(), &item) && intent.on_disk().await.is_err() {
         advance(&mut item, ToolInput::Stop);

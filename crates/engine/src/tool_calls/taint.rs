@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use domain::command::Context;
-use domain::item::Part;
+use domain::item::{Item, ItemKind, Part};
 use domain::taint::Taint;
 use domain::tool::{Exposure, Review, ToolEffect, ToolResult, ToolSpec};
 use domain::tool_call::Origin;
@@ -18,11 +18,21 @@ use regex::RegexSet;
 use super::approval::Case;
 use super::server_paths;
 
+/// What a call brings into the chat. A file that it names to a server's tool may come back in the result.
+pub(crate) fn of_call(spec: &ToolSpec, review: &Review, item: &Item, is_trusted: bool) -> Taint {
+    let mut taint = of_review(spec, review, is_trusted);
+    if let (Origin::Mcp, ItemKind::ToolCall(call)) = (&spec.origin, &item.kind) {
+        let named = call.input.as_ref().map(server_paths::texts_of).unwrap_or_default();
+        named.iter().filter(|text| is_secret(Path::new(text))).for_each(|text| taint.add_secret(text));
+    }
+    taint
+}
+
 /// What the result of a call may bring into the chat, as far as it is known before the call runs.
 pub(crate) fn of_review(spec: &ToolSpec, review: &Review, is_trusted: bool) -> Taint {
     let mut taint = Taint::default();
     review.secrets.iter().for_each(|secret| taint.add_secret(secret));
-    if review.unclear {
+    if review.unclear && !review.seals_secrets {
         taint.add_secret("whatever a command that is not fully understood has read");
     }
     if spec.origin == Origin::Mcp {
@@ -121,10 +131,14 @@ pub(super) fn find_danger(case: &Case<'_>) -> Option<String> {
         ));
     }
     let named = named.iter().find(|text| is_secret(Path::new(text)));
-    let secret = case.taint.secrets().first().or(case.review.secrets.first()).or(named)?;
-    if exposure_of(case.spec, case.review) == Exposure::Local {
-        return None;
-    }
+    let known = case.taint.secrets().first();
+    // Code of the project could send by itself what it reads: that a command may have read a secret changes nothing.
+    let known = match exposure_of(case.spec, case.review) {
+        Exposure::Local => return None,
+        Exposure::RunsProject => case.taint.certain_secret(),
+        Exposure::Registries | Exposure::Network | Exposure::Unknown => known,
+    };
+    let secret = known.or(case.review.secrets.first()).or(named)?;
     Some(format!(
         "This chat is tainted (it has read {source}) and has read a secret ({secret}), and this call could send it \
          to another machine. This needs your approval each time."

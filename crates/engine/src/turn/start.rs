@@ -254,6 +254,8 @@ fn expand(
         read_only: false,
         remembered: Arc::from([]),
         forbidden_paths: approval::forbidden_paths_of(&session).into(),
+        tainted: false,
+        secret_read: false,
     };
     let editor = frontend.map(AttachedFrontend::editor);
     let context = Arc::new(EngineToolContext::new(session.clone(), turn, None, editor, cancel.clone()));

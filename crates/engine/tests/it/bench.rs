@@ -192,6 +192,7 @@ impl HookRunner for TestHooks {
                 status,
                 stdout: stdout.to_owned(),
                 stderr: stderr.to_owned(),
+                stopped: None,
             };
             let stopped = exit(None, "", "it did not end by itself");
             match line.strip_prefix("exit ").and_then(|rest| rest.split_once(' ')) {

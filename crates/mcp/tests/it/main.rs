@@ -224,6 +224,8 @@ fn scope() -> Scope {
         read_only: false,
         remembered: Arc::from(Vec::new()),
         forbidden_paths: std::sync::Arc::from([]),
+        tainted: false,
+        secret_read: false,
     }
 }
 

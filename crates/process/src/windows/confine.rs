@@ -1,7 +1,7 @@
 //! There is no wall on Windows: a command that must be strictly confined is refused, any other runs as it is, and rules
 //! ask about it as they do wherever there is no sandbox.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 use std::process::Command;
@@ -22,18 +22,19 @@ pub(crate) struct Confinement {
 static SUPPORT: OnceLock<Support> = OnceLock::new();
 
 /// What [`sandbox_support`] found, if it was asked already.
-pub fn known_sandbox_support() -> Option<&'static Support> {
-    SUPPORT.get()
+pub fn known_sandbox_support() -> Option<Support> {
+    SUPPORT.get().cloned()
 }
 
 /// None, on this system.
-pub async fn sandbox_support(_sandbox: &Sandbox) -> &'static Support {
-    SUPPORT.get_or_init(|| {
+pub async fn sandbox_support(_sandbox: &Sandbox) -> Support {
+    let support = SUPPORT.get_or_init(|| {
         let reason = "Dragoman has none for this operating system yet".to_owned();
         let support = Support::Unavailable { reason };
         tracing::warn!("{}", support.sentence());
         support
-    })
+    });
+    support.clone()
 }
 
 /// A command line for the helper; there is none here.
@@ -50,9 +51,10 @@ impl Confinement {
         _program: &Path,
         _arguments: &[OsString],
         _directory: &Path,
+        _set: &[&OsStr],
     ) -> Result<Option<Confined>, ProcessError> {
         let support = sandbox_support(&self.sandbox).await;
-        if self.allowance.strict {
+        if self.allowance.strict || self.sandbox.is_required() {
             return Err(ProcessError::Sandbox { reason: support.sentence() });
         }
         Ok(None)
@@ -60,7 +62,19 @@ impl Confinement {
 }
 
 impl Confined {
-    pub(crate) fn serve(self) -> io::Result<Proxy> {
-        Ok(self.proxy)
+    pub(crate) fn serve(self) -> io::Result<Attendant> {
+        Ok(Attendant { proxy: self.proxy })
+    }
+}
+
+/// What this process does for a confined child while it runs: nothing here.
+#[derive(Debug)]
+pub(crate) struct Attendant {
+    pub(crate) proxy: Proxy,
+}
+
+impl Attendant {
+    pub(crate) async fn was_over_memory(&mut self) -> bool {
+        false
     }
 }

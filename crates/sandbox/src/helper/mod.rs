@@ -10,6 +10,7 @@ mod filter;
 mod git_copy;
 mod guards;
 mod lan;
+mod memory;
 mod mounts;
 mod privileges;
 mod requests;
@@ -71,6 +72,7 @@ struct Order {
 }
 
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    memory::be_first_to_go();
     let started = read_order(arguments).and_then(|order| match order.policy.mode {
         Mode::Namespaces => in_namespaces(order),
         // The smaller wall needs no process of its own.
@@ -185,6 +187,9 @@ fn first_process(order: Order, mut is_built: io::PipeReader, mut outcome: io::Pi
     // SAFETY: a plain system call with numbers.
     unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
     let _ = outcome.write_all(&[0]);
+    if let Some(limit) = order.policy.memory {
+        memory::watch(limit, order.channel);
+    }
     let status = reap_until(command, connections);
     let _ = outcome.write_all(&status.into_raw().to_ne_bytes());
     0
@@ -299,6 +304,9 @@ fn become_command(order: &Order, variables: &lan::Variables, first: Option<&Unix
     command.args(&order.arguments);
     command.envs(policy.environment.iter().map(|(name, value)| (name, value)));
     command.envs(variables.iter().map(|(name, value)| (name, value)));
+    for name in &policy.withheld {
+        command.env_remove(name);
+    }
     privileges::close_descriptors();
     Err(command.exec()).step(&order.program.to_string_lossy())
 }

@@ -6,7 +6,7 @@
 //! renamed.
 
 use std::collections::BTreeSet;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -49,7 +49,7 @@ pub(super) fn build(policy: &Policy) -> Setup<Vec<GitCopy>> {
     // The root first; of two for one path, the stricter one last.
     layers.sort_by_key(|layer| (layer.path.components().count(), layer.rank));
     set_attributes(CWD, c"/", READ_ONLY | NO_SETUID).step("read-only root")?;
-    own_devices(devices)?;
+    own_devices(devices, policy.memory)?;
     own_tmpfs("/run").step("/run")?;
     temporary.attach()?;
     for layer in layers {
@@ -192,19 +192,25 @@ fn make_place(path: &Path, is_folder: bool) -> io::Result<()> {
     fs::File::create(path).map(drop)
 }
 
-/// Empty covers: a folder that cannot be opened, and an empty file.
+/// Empty covers: a folder that cannot be opened, an empty file, and a file that cannot be opened.
 fn covers(policy: &Policy) -> Setup<Vec<Layer>> {
     let stage = &policy.temporary;
     own_tmpfs(stage).step("covers")?;
-    let (folder, file) = (stage.join("folder"), stage.join("file"));
+    let [folder, file, closed] = ["folder", "file", "closed"].map(|name| stage.join(name));
     fs::create_dir(&folder).step("covers")?;
     fs::File::create(&file).step("covers")?;
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0o000)).step("covers")?;
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o444)).step("covers")?;
+    fs::File::create(&closed).step("covers")?;
+    for (path, mode) in [(&folder, 0o000), (&file, 0o444), (&closed, 0o000)] {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).step("covers")?;
+    }
     let mut layers = Vec::new();
-    for path in policy.hidden.iter().filter_map(|path| path.canonicalize().ok()) {
+    let hidden = policy.hidden.iter().map(|path| (path, &file));
+    let unreadable = policy.unreadable.iter().map(|path| (path, &closed));
+    let covered =
+        hidden.chain(unreadable).filter_map(|(path, cover)| Some((path.canonicalize().ok()?, cover)));
+    for (path, cover) in covered {
         let Ok(kind) = path.symlink_metadata() else { continue };
-        let source = if kind.is_dir() { &folder } else { &file };
+        let source = if kind.is_dir() { &folder } else { cover };
         if let Some(cover) = copy(&source.canonicalize().step("covers")?, Rank::Hidden)? {
             layers.push(Layer { path, ..cover });
         }
@@ -244,7 +250,7 @@ fn copy_devices() -> Vec<(&'static str, OwnedFd)> {
     DEVICES.iter().filter_map(|name| open(name)).collect()
 }
 
-fn own_devices(devices: Vec<(&'static str, OwnedFd)>) -> Setup<()> {
+fn own_devices(devices: Vec<(&'static str, OwnedFd)>, memory: Option<u64>) -> Setup<()> {
     own_tmpfs("/dev").step("/dev")?;
     for (name, tree) in devices {
         let path = Path::new("/dev").join(name);
@@ -252,7 +258,9 @@ fn own_devices(devices: Vec<(&'static str, OwnedFd)>) -> Setup<()> {
         attach(&tree, &path).step(name)?;
     }
     fs::create_dir("/dev/shm").step("/dev/shm")?;
-    own_tmpfs("/dev/shm").step("/dev/shm")?;
+    // Its files are memory that belongs to no process.
+    let size = memory.map(|bytes| format!(",size={}", bytes / 4)).unwrap_or_default();
+    own_tmpfs_with("/dev/shm", &size).step("/dev/shm")?;
     fs::create_dir("/dev/pts").step("/dev/pts")?;
     let options = c"newinstance,ptmxmode=0666,mode=620";
     mount("devpts", "/dev/pts", "devpts", MountFlags::NOSUID | MountFlags::NOEXEC, options)
@@ -275,7 +283,12 @@ pub(super) fn own_proc() -> Setup<()> {
 }
 
 pub(super) fn own_tmpfs(path: impl AsRef<Path>) -> rustix::io::Result<()> {
-    mount("tmpfs", path.as_ref(), "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=755")
+    own_tmpfs_with(path, "")
+}
+
+fn own_tmpfs_with(path: impl AsRef<Path>, options: &str) -> rustix::io::Result<()> {
+    let options = CString::new(format!("mode=755{options}")).map_err(|_| rustix::io::Errno::INVAL)?;
+    mount("tmpfs", path.as_ref(), "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str())
 }
 
 /// As `struct mount_attr` of the kernel.

@@ -1,4 +1,4 @@
-//! The list. `$HOME`, `$OUTSIDE`, `$TOOL`, `$VICTIM`, `$PORT`, `$UDP`, `$SOCKET`, `$SOCKETS`, `$TMPSOCKET`, `$EVIL` and
+//! The list. Words are split at line ends alone, so a path may hold blanks. `$HOME`, `$OUTSIDE`, `$TOOL`, `$VICTIM`, `$PORT`, `$UDP`, `$SOCKET`, `$SOCKETS`, `$TMPSOCKET`, `$EVIL` and
 //! `$ABSTRACT` are of the small world; the working folder is its workspace, a git repository. Attempts of the category
 //! [`HOME`] have the whole home as their workspace.
 
@@ -74,6 +74,47 @@ pub const ATTEMPTS: &[Attempt] = attempts! {
         "by a copy" => "cp -r $HOME/.ssh k && grep -rq CANARY k";
         "by an archive" => "tar cf - -C $HOME .ssh 2>/dev/null | grep -aq CANARY";
         "by reading the cover's device" => "$TOOL open-by-handle $HOME/.ssh";
+    }
+    "credentials of registries" {
+        "npm's token" => "grep -q CANARY $HOME/.npmrc";
+        "npm's token by a copy" => "cp $HOME/.npmrc n && grep -q CANARY n";
+        "npm's token through /proc" => "grep -q CANARY /proc/self/root$HOME/.npmrc";
+        "yarn's token" => "grep -q CANARY $HOME/.yarnrc.yml";
+        "PyPI's password" => "grep -q CANARY $HOME/.pypirc";
+        "pip's password" => "grep -q CANARY $HOME/.config/pip/pip.conf";
+        "poetry's password" => "grep -q CANARY $HOME/.config/pypoetry/auth.toml";
+        "gem's key" => "grep -q CANARY $HOME/.gem/credentials";
+        "composer's password" => "grep -q CANARY $HOME/.config/composer/auth.json";
+        "hex's key" => "grep -q CANARY $HOME/.hex/hex.config";
+        "maven's password" => "grep -q CANARY $HOME/.m2/settings.xml";
+        "gradle's password" => "grep -q CANARY $HOME/.gradle/gradle.properties";
+        "nuget's password" => "grep -q CANARY $HOME/.nuget/NuGet/NuGet.Config";
+    }
+    "secrets of the workspace" {
+        "reading one" => "grep -q SECRET-CANARY .env";
+        "reading one in a folder" => "grep -q SECRET-CANARY config/prod.env";
+        "a key file" => "cat certs/server.key | grep -q SECRET-CANARY";
+        "searching for them" => "grep -rqs SECRET-CANARY .";
+        "backwards" => "rev .env | grep -q YRANAC-TERCES";
+        "encoded" => "base64 .env | grep -q .";
+        "in an archive" => "tar cf - .env config 2>/dev/null | grep -aq SECRET-CANARY";
+        "by a copy" => "cp .env plain.txt && grep -q SECRET-CANARY plain.txt";
+        "by renaming" => "mv .env plain.txt && grep -q SECRET-CANARY plain.txt";
+        "by renaming its folder" => "mv config c; grep -qs SECRET-CANARY c/prod.env";
+        "by a hard link" => "ln .env plain.txt && grep -q SECRET-CANARY plain.txt";
+        "by a link" => "ln -s .env plain.txt; grep -q SECRET-CANARY plain.txt";
+        "by other rights" => "chmod 644 .env; grep -q SECRET-CANARY .env";
+        "by removing the cover" => "rm -f .env; grep -q SECRET-CANARY .env";
+        "by a mount call" => "$TOOL unmount $PWD/.env; grep -q SECRET-CANARY .env";
+        "through the working folder" => "grep -q SECRET-CANARY /proc/self/cwd/.env";
+        "through the root" => "grep -q SECRET-CANARY /proc/self/root$PWD/.env";
+        "by its handle" => "$TOOL open-by-handle $PWD/.env";
+        "by a rule of make" => "printf 'a:\\n\\tcat .env\\n' > Makefile; make -s 2>/dev/null | grep -q SECRET-CANARY";
+    }
+    "the machine" {
+        "more memory than it may have" => "$TOOL memory 400";
+        "more memory in several processes" => "for i in $(seq 5); do $TOOL memory 80 & last=$!; done; wait $last";
+        "memory that belongs to no process" => "head -c 64000000 /dev/zero > /dev/shm/dragoman-$VICTIM; r=$?; rm -f /dev/shm/dragoman-$VICTIM; exit $r";
     }
     "links" {
         "a link to a key" => "ln -sf $HOME/.ssh/id_ed25519 l; grep -q CANARY l";

@@ -25,6 +25,7 @@ pub(super) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         [name, pid] if processes(name, pid).is_some() => processes(name, pid),
         [name, rest @ ..] if network(name, rest).is_some() => network(name, rest),
         [name] => rights(name),
+        ["memory", megabytes] => megabytes.parse().ok().map(take_memory),
         ["unshare", flags] => {
             Some(flags.parse().is_ok_and(|flags: c_int| call(libc::SYS_unshare, flags.into())))
         }
@@ -32,6 +33,15 @@ pub(super) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     };
     // An attempt that cannot be read must not look blocked.
     ExitCode::from(u8::from(!escaped.unwrap_or(true)))
+}
+
+/// Takes memory and keeps it for a moment.
+fn take_memory(megabytes: usize) -> bool {
+    let mut taken = vec![0_u8; megabytes << 20];
+    taken.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+    std::thread::sleep(WAIT);
+    std::hint::black_box(&taken);
+    true
 }
 
 /// Whether the kernel did it, or would have with better arguments.

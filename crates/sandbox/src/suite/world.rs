@@ -25,6 +25,9 @@ pub struct World {
     abstract_name: String,
 }
 
+/// What the attempts of one lane may use; an attempt takes more.
+const MEMORY_MEGABYTES: u64 = 192;
+
 const CANARIES: &[&str] = &[
     ".ssh/id_ed25519",
     ".aws/credentials",
@@ -40,11 +43,29 @@ const CANARIES: &[&str] = &[
     "server.pem",
     ".bash_history",
     ".local/share/dragoman/credentials.json",
+    ".pypirc",
+    ".gem/credentials",
+    ".config/composer/auth.json",
+    ".config/pypoetry/auth.toml",
+    ".hex/hex.config",
     ".config/dragoman/config.json",
 ];
 
+/// Settings of package managers that hold a token.
+const SETTINGS: &[(&str, &str)] = &[
+    (".npmrc", "//registry.npmjs.org/:_authToken=CANARY\n"),
+    (".yarnrc.yml", "npmAuthToken: CANARY\n"),
+    (".m2/settings.xml", "<password>CANARY</password>\n"),
+    (".gradle/gradle.properties", "sonatypePassword=CANARY\n"),
+    (".config/pip/pip.conf", "index-url = https://me:CANARY@packages.example.com/simple\n"),
+    (".nuget/NuGet/NuGet.Config", "<add key=\"ClearTextPassword\" value=\"CANARY\" />\n"),
+];
+
+/// Files of the workspace that hold secrets.
+const WORKSPACE_SECRETS: &[&str] = &[".env", "config/prod.env", "certs/server.key"];
+
 const ORDINARY: &[&str] =
-    &[".bashrc", ".gitconfig", ".npmrc", ".cargo/bin/cargo", ".cargo/config.toml", ".local/bin/ls"];
+    &[".bashrc", ".gitconfig", ".cargo/bin/cargo", ".cargo/config.toml", ".local/bin/ls"];
 
 impl World {
     /// Makes it in a new folder of `parent`, with `tool` inside of it.
@@ -119,6 +140,11 @@ impl World {
         self.root.join("home/work")
     }
 
+    /// Files of the workspace that no command may open.
+    pub fn unreadable(&self) -> Vec<PathBuf> {
+        WORKSPACE_SECRETS.iter().map(|path| self.workspace().join(path)).collect()
+    }
+
     /// The facts of a sandbox for it.
     pub fn facts(&self, helper: PathBuf, path: String) -> Facts {
         let home = self.home();
@@ -130,6 +156,7 @@ impl World {
             temporary: std::env::temp_dir(),
             variables: [("PATH".to_owned(), path)].into(),
             home,
+            memory_megabytes: Some(MEMORY_MEGABYTES),
             ..Facts::default()
         }
     }
@@ -145,7 +172,12 @@ impl World {
             ("TMPFOLDER", text(self.temporary.clone())),
             (
                 "TOOL",
-                format!("{} {} {}", text(self.tool.clone()), crate::HELPER_ARGUMENT, super::ATTEMPT_ARGUMENT),
+                format!(
+                    "{}\n{}\n{}",
+                    text(self.tool.clone()),
+                    crate::HELPER_ARGUMENT,
+                    super::ATTEMPT_ARGUMENT
+                ),
             ),
             ("VICTIM", victim.to_string()),
             ("PARENT", std::process::id().to_string()),
@@ -181,7 +213,7 @@ impl World {
 
     /// As it was made, where an attempt broke something or left something behind.
     pub fn repair(&self) -> io::Result<()> {
-        let made = [".git", ".husky", ".dragoman", "dotfiles", "service.sock"];
+        let made = [".git", ".husky", ".dragoman", ".env", "config", "certs", "dotfiles", "service.sock"];
         for entry in fs::read_dir(self.workspace())?.flatten() {
             if !made.iter().any(|name| entry.file_name() == *name) {
                 remove(&entry.path());
@@ -266,6 +298,12 @@ fn fill(root: &Path) -> io::Result<()> {
     };
     for path in CANARIES {
         write(&format!("home/{path}"), "CANARY\n")?;
+    }
+    for (path, text) in SETTINGS {
+        write(&format!("home/{path}"), text)?;
+    }
+    for path in WORKSPACE_SECRETS {
+        write(&format!("home/work/{path}"), "API_TOKEN=SECRET-CANARY\n")?;
     }
     for path in ORDINARY {
         write(&format!("home/{path}"), "ordinary\n")?;

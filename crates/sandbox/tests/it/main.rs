@@ -8,6 +8,7 @@
 )]
 
 mod behaves;
+mod closed;
 mod escapes;
 mod git_directories;
 mod home;

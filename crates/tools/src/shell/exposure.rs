@@ -79,6 +79,9 @@ pub(super) fn of(name: &str, arguments: &[&str]) -> Exposure {
             _ => Exposure::Local,
         };
     }
+    if crate::publishing::publishes(&std::iter::once(&name).chain(arguments).copied().collect::<Vec<_>>()) {
+        return Exposure::Network;
+    }
     if let Some((_, project)) = MANAGERS.iter().find(|(manager, _)| *manager == name) {
         return if project.contains(&sub) { Exposure::RunsProject } else { Exposure::Network };
     }

@@ -75,6 +75,42 @@ pub(super) fn shows_contents(arguments: &[&str]) -> bool {
     split(arguments).1.first().is_some_and(|sub| SHOW.contains(sub))
 }
 
+/// The command shows contents that the repository keeps. A log shows them only with its differences.
+pub(super) fn shows_stored(arguments: &[&str]) -> bool {
+    const SHOW: &[&str] = &[
+        "archive",
+        "blame",
+        "bundle",
+        "cat-file",
+        "checkout",
+        "diff",
+        "diff-index",
+        "diff-tree",
+        "fast-export",
+        "format-patch",
+        "grep",
+        "range-diff",
+        "restore",
+        "show",
+        "stash",
+        "worktree",
+    ];
+    let rest = split(arguments).1;
+    let is_patch = |word: &&str| {
+        ["-p", "-u", "-c", "--cc", "-m"].contains(word)
+            || ["--patch", "-U", "-L", "--unified", "--word-diff", "--color-words", "--full-diff", "--binary"]
+                .iter()
+                .any(|start| word.starts_with(start))
+    };
+    match rest {
+        ["log" | "whatchanged" | "reflog", words @ ..] => {
+            rest[0] == "whatchanged" || words.iter().any(is_patch)
+        }
+        [sub, ..] => SHOW.contains(sub),
+        [] => false,
+    }
+}
+
 /// Options that keep the command from running programs of the repository and from entering submodules, and the
 /// number of the argument behind which they stand.
 pub(super) fn safe_options(arguments: &[&str]) -> Option<(usize, &'static str)> {

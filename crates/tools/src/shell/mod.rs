@@ -109,6 +109,11 @@ impl ShellLine {
         uses.peek().is_some() && uses.all(|arguments| git::inspects(&arguments))
     }
 
+    /// A use of git in the line shows contents from the repository's own store.
+    pub fn shows_git_contents(&self) -> bool {
+        self.commands.iter().filter_map(Command::git_arguments).any(|arguments| git::shows_stored(&arguments))
+    }
+
     /// The line with options that keep git from running the repository's programs. Only a line that is understood is
     /// changed.
     pub fn hardened(&self) -> Option<String> {

@@ -64,12 +64,15 @@ impl BuiltInTool for Grep {
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
         let path = self.files.paths.resolve_approved(&input.path, &call)?;
         let cancel = call.cancel.clone();
-        let root = call.scope.roots.first().cloned();
-        let forbidden = ForbiddenPaths::new(&call.scope)?;
+        let scope = call.scope.clone();
+        let forbidden = ForbiddenPaths::new(&scope)?;
         let search = move |files: &Files, path: ResolvedPath| {
-            Search::new(&input, &files.limits, root, forbidden)?.run(&path, &files.limits, cancel)
+            Search::new(&input, &files.limits, &scope, forbidden)?.run(&path, &files.limits, cancel)
         };
-        self.files.blocking(&path, search).await.map(ToolResult::text)
+        let (text, secrets) = self.files.blocking(&path, search).await?;
+        let mut result = ToolResult::text(text);
+        secrets.iter().for_each(|secret| result.taint.add_secret(secret));
+        Ok(result)
     }
 }
 
@@ -83,6 +86,11 @@ struct Search {
     bytes: usize,
     root: Option<PathBuf>,
     forbidden: ForbiddenPaths,
+    /// A tainted chat reads files that hold secrets only by their own path.
+    leaves_out_secrets: bool,
+    left_out: usize,
+    /// Files with secrets among those that matched.
+    secrets: Vec<String>,
     /// A search across lines holds a whole file in memory; larger ones are left out.
     max_file: u64,
     out: String,
@@ -90,12 +98,7 @@ struct Search {
 }
 
 impl Search {
-    fn new(
-        input: &Input,
-        limits: &Limits,
-        root: Option<PathBuf>,
-        forbidden: ForbiddenPaths,
-    ) -> Result<Self, String> {
+    fn new(input: &Input, limits: &Limits, scope: &Scope, forbidden: ForbiddenPaths) -> Result<Self, String> {
         let across_lines = input.pattern.contains('\n') || input.pattern.contains("\\n");
         let mut builder = RegexMatcherBuilder::new();
         builder.multi_line(true).size_limit(10 * 1024 * 1024);
@@ -133,8 +136,11 @@ impl Search {
             files_only: input.files_only,
             left: input.max_results.unwrap_or(limits.matches).clamp(1, 10_000),
             bytes: limits.output_bytes,
-            root,
+            root: scope.roots.first().cloned(),
             forbidden,
+            leaves_out_secrets: scope.tainted,
+            left_out: 0,
+            secrets: Vec::new(),
             max_file: if across_lines { limits.file_bytes } else { u64::MAX },
             out: String::new(),
             notice,
@@ -146,7 +152,7 @@ impl Search {
         from: &ResolvedPath,
         limits: &Limits,
         cancel: CancellationToken,
-    ) -> Result<String, String> {
+    ) -> Result<(String, Vec<String>), String> {
         if from.path().symlink_metadata().is_err() {
             return Err(format!("There is no {}. Look for it with glob or directory_tree.", from.shown()));
         }
@@ -158,6 +164,10 @@ impl Search {
             }
             let relative = entry.path().strip_prefix(from.path()).unwrap_or(entry.path());
             if self.include.as_ref().is_some_and(|include| entry.depth() > 0 && !include.is_match(relative)) {
+                continue;
+            }
+            if self.leaves_out_secrets && entry.depth() > 0 && project_files::holds_secrets(entry.path()) {
+                self.left_out += 1;
                 continue;
             }
             self.search_file(entry.path());
@@ -178,7 +188,14 @@ impl Search {
         if walk.cut_short {
             self.out.push_str("[not everything was searched in the time there is; give a path]\n");
         }
-        Ok(self.notice.take().map_or(String::new(), |notice| notice + "\n") + self.out.trim_end())
+        if self.left_out > 0 {
+            let count = self.left_out;
+            self.out.push_str(&format!(
+                "\n[{count} files that hold secrets were left out; read one by its own path]\n"
+            ));
+        }
+        let text = self.notice.take().map_or(String::new(), |notice| notice + "\n") + self.out.trim_end();
+        Ok((text, self.secrets))
     }
 
     /// A file that cannot be read is left out.
@@ -200,6 +217,9 @@ impl Search {
         let _ = self.searcher.search_file(&self.matcher, &file, &mut lines);
         if lines.found == 0 {
             return;
+        }
+        if project_files::is_secret(path) {
+            self.secrets.push(path.display().to_string());
         }
         let shown =
             self.root.as_ref().and_then(|root| path.strip_prefix(root).ok()).unwrap_or(path).display();

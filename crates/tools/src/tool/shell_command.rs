@@ -1,6 +1,6 @@
 //! `shell_command`: a line for the shell, in the foreground with a time limit or as a job in the background.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,13 +9,14 @@ use domain::host::Terminal;
 use domain::tool::{Exposure, Invocation, Scope, ToolEffect, ToolResult};
 use domain::tool_call::{Details, ShellPart};
 use domain::{Part, Review, SessionId};
-use process::sandbox::{Allowance, GitAccess, Grant, Support};
+use process::sandbox::{Allowance, Grant, Support};
 use process::{Finished, OutputLimit, ShellLanguage, Spawn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use super::directory_tree::workspace_folder;
 use super::shell_output::{OutputStream, describe_result, describe_taken, take_back};
+use super::shell_sealing::has_given_secrets_only;
 use crate::edit::files::Files;
 use crate::editor;
 use crate::git_guard;
@@ -34,6 +35,8 @@ pub struct ShellCommand {
     pub runner: ShellRunner,
     /// Grants that lines need, as their last reviews found; what a person approved is what runs.
     pub reviewed: Mutex<VecDeque<(SessionId, String, Vec<Grant>)>>,
+    /// Chats whose people know that there is no sandbox.
+    pub told: Mutex<HashSet<SessionId>>,
 }
 
 /// How long a stopped command has to end by itself: a person who stops a turn waits for it.
@@ -42,8 +45,6 @@ const STOP_GRACE: Duration = Duration::from_millis(150);
 const MAX_REVIEWED: usize = 256;
 /// What a remembered grant begins with.
 const GRANT_KEY: &str = "sandbox ";
-/// More of what runs later cannot be protected one by one.
-const MOST_RUN_LATER: usize = 250;
 /// Folders that hold folders whose files run later: to copy one is to write into those.
 const FOLDERS_ABOVE: &[&str] = &[".cargo", ".config", ".forgejo", ".gitea", ".github", ".local"];
 
@@ -61,7 +62,7 @@ pub struct ShellRunner {
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    command: String,
+    pub(super) command: String,
     #[serde(default = "workspace_folder")]
     working_directory: String,
     /// Milliseconds, at most 600000
@@ -69,16 +70,17 @@ pub struct Input {
     timeout: Option<usize>,
     /// Label; runs as a job that outlives the call
     #[serde(default, deserialize_with = "label")]
-    background: Option<String>,
-    /// What the sandbox must allow beyond its rules, after it refused: network:HOST, port:NUMBER, write:/PATH,
-    /// registries, run-later, git-config, git-credentials, ssh, signing, cloud, containers. The user is asked
+    pub(super) background: Option<String>,
+    /// What the sandbox must allow beyond its rules, after it refused: network:HOST, port:NUMBER, write:/PATH, secret:PATH,
+    /// registries, registry-credentials, run-later, git-config, git-credentials, ssh, signing, cloud, containers. The user
+    /// is asked
     #[serde(default)]
-    grants: Vec<String>,
+    pub(super) grants: Vec<String>,
 }
 
 /// This machine builds the whole wall: namespaces, not Landlock alone.
-fn is_wall_whole() -> bool {
-    process::known_sandbox_support() == Some(&Support::Namespaces)
+pub(super) fn is_wall_whole() -> bool {
+    process::known_sandbox_support() == Some(Support::Namespaces)
 }
 
 /// A label, or just `true`.
@@ -153,8 +155,10 @@ impl BuiltInTool for ShellCommand {
         let is_allowed = |command: &shell::Command| command.read_only || is_remembered(&command.key);
         review.harmless = safe && line.commands.iter().all(is_allowed);
         let stays = !line.unclear && paths.reasons.is_empty() && review.outside.is_empty() && !needs.more;
-        let is_plain = input.background.is_none() && input.grants.is_empty() && !self.has_own_shell();
-        review.contained = stays && is_plain && self.contains_commands();
+        let is_plain = input.background.is_none() && has_given_secrets_only(&input, &review);
+        review.contained = stays && is_plain && !self.has_own_shell() && self.contains_commands();
+        self.review_sealing(&input, &line, &paths, scope, &mut review);
+        review.cause = self.cause(&input, &needs, &review);
         // What git rewrites comes from the repository, and half of a checkout would be worse than none.
         let is_git = |command: &shell::Command| command.read_only || command.key.starts_with("git ");
         let asks = input.grants.iter().any(|grant| grant == "run-later");
@@ -168,24 +172,15 @@ impl BuiltInTool for ShellCommand {
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
         let folder = self.files.paths.resolve_approved(&input.working_directory, &call)?;
         let (line, paths) = self.analyze(&input.command, &folder, &call.scope);
-        let approved = |path: &&PathBuf| {
-            call.outside_allowed && self.files.paths.line_was_approved_with(&input.command, path, &call)
-        };
-        if let Some(path) = paths.outside.iter().find(|path| !approved(path)) {
-            return Err(format!(
-                "{} is outside the workspace and this call was not approved for it.",
-                path.display()
-            ));
-        }
-        let reads = line.read_only() && paths.reasons.is_empty();
-        if call.scope.read_only && !(reads && paths.outside.is_empty()) {
-            return Err("The plan behavior runs only commands that change nothing.".to_owned());
-        }
+        self.check_approved(&input, &line, &paths, &call)?;
         let (command, environment) = self.harden(&line, input.command.clone(), &paths, &call).await?;
-        let allowance = self.allowance(&input, &line, &folder, &call)?;
+        let (allowance, sealed) = self.allowance(&input, &line, &paths, &folder, &call).await?;
+        let mut taint = self.taint_of_output(&line, &paths, &sealed, &call).await;
+        self.report_missing_wall(&call);
         if let Some(label) = input.background {
             let spawn = self.spawn(&command, &folder, environment, allowance);
-            return self.jobs.start(spawn, &label, &input.command, &call).await.map(ToolResult::text);
+            let started = self.jobs.start(spawn, &label, &input.command, &call).await;
+            return started.map(|text| ToolResult { taint, ..ToolResult::text(text) });
         }
         let limits = &self.files.limits;
         let asked = input.timeout.map(|millis| Duration::from_millis(millis as u64));
@@ -193,7 +188,10 @@ impl BuiltInTool for ShellCommand {
         // A terminal of the editor is outside of the wall.
         if call.context.abilities().terminal && self.runner.sandbox.is_none() {
             let terminal = self.terminal(command, &folder, environment, time);
-            return editor::run_in_terminal(terminal, time, &call, &self.files).await;
+            let mut result = editor::run_in_terminal(terminal, time, &call, &self.files).await?;
+            taint.merge(&result.taint);
+            result.taint = taint;
+            return Ok(result);
         }
         let missing = self.missing_run_later(&allowance);
         let strict = allowance.strict;
@@ -208,6 +206,10 @@ impl BuiltInTool for ShellCommand {
         stream.finish();
         let mut result = describe_result(&finished, time);
         result.parts.extend(self.refusals(&finished, strict, &folder, &call).map(Part::text));
+        let output = finished.stdout.text();
+        let closed = sealed.describe(&input.command, &output, finished.success());
+        result.parts.extend(closed.map(Part::text));
+        result.taint = taint;
         result.parts.extend(take_back(&missing).map(Part::text));
         result.parts.extend(describe_taken(&finished.taken_back).map(Part::text));
         Ok(result)
@@ -215,8 +217,32 @@ impl BuiltInTool for ShellCommand {
 }
 
 impl ShellCommand {
+    /// The call was approved with its paths, and may change what it changes.
+    fn check_approved(
+        &self,
+        input: &Input,
+        line: &ShellLine,
+        paths: &LinePaths,
+        call: &Invocation,
+    ) -> Result<(), String> {
+        let approved = |path: &&PathBuf| {
+            call.outside_allowed && self.files.paths.line_was_approved_with(&input.command, path, call)
+        };
+        if let Some(path) = paths.outside.iter().find(|path| !approved(path)) {
+            return Err(format!(
+                "{} is outside the workspace and this call was not approved for it.",
+                path.display()
+            ));
+        }
+        let reads = line.read_only() && paths.reasons.is_empty();
+        if call.scope.read_only && !(reads && paths.outside.is_empty()) {
+            return Err("The plan behavior runs only commands that change nothing.".to_owned());
+        }
+        Ok(())
+    }
+
     /// Lines are for a shell that is not analyzed.
-    fn has_own_shell(&self) -> bool {
+    pub(super) fn has_own_shell(&self) -> bool {
         self.runner.shell.is_some() || process::shell_language() == ShellLanguage::PowerShell
     }
 
@@ -255,14 +281,22 @@ impl ShellCommand {
         review: &mut Review,
     ) {
         // A whole wall without grants reaches no other machine but package registries.
-        let has_no_grants =
-            |confine: &Confine| confine.grants.is_empty() && confine.given_to(scope).is_empty();
-        let is_confined = input.grants.is_empty()
-            && needs.grants.is_empty()
-            && self.runner.sandbox.as_ref().is_some_and(has_no_grants)
+        let asked = parse_grants(&input.grants).unwrap_or_default();
+        let stays = |grants: &[Grant]| !grants.iter().any(Grant::reaches_out);
+        let is_confined = stays(&asked)
+            && stays(&needs.grants)
+            && self
+                .runner
+                .sandbox
+                .as_ref()
+                .is_some_and(|confine| stays(&confine.grants) && stays(&confine.given_to(scope)))
             && is_wall_whole();
         let is_own_shell = self.has_own_shell();
-        review.exposure = Some(if is_confined {
+        review.exposure = Some(if needs.publishes {
+            Exposure::Network
+        } else if is_confined && (needs.registries || asked.contains(&Grant::Registries)) {
+            Exposure::Registries
+        } else if is_confined {
             Exposure::Local
         } else if is_own_shell {
             Exposure::Unknown
@@ -313,7 +347,7 @@ impl ShellCommand {
     }
 
     /// The grants that the last review of this line found it to need.
-    fn take_reviewed(&self, command: &str, scope: &Scope) -> Vec<Grant> {
+    pub(super) fn take_reviewed(&self, command: &str, scope: &Scope) -> Vec<Grant> {
         let mut reviewed = self.reviewed.lock().unwrap_or_else(PoisonError::into_inner);
         let is_this = |(session, line, _): &(SessionId, String, Vec<Grant>)| {
             *session == scope.session && line == command
@@ -323,36 +357,8 @@ impl ShellCommand {
     }
 
     /// Commands run behind the whole wall, and the user did not ask to be asked about them.
-    fn contains_commands(&self) -> bool {
+    pub(super) fn contains_commands(&self) -> bool {
         self.runner.sandbox.as_ref().is_some_and(|confine| !confine.asks) && is_wall_whole()
-    }
-
-    /// What the command may have: what it asked for and needs, as it was approved.
-    fn allowance(
-        &self,
-        input: &Input,
-        line: &ShellLine,
-        folder: &ResolvedPath,
-        call: &Invocation,
-    ) -> Result<Allowance, String> {
-        let mut allowance = Allowance::new(parse_grants(&input.grants)?);
-        allowance.grants.extend(self.take_reviewed(&input.command, &call.scope));
-        allowance.strict = call.contained;
-        allowance.only_reads = line.read_only() && !call.outside_allowed;
-        // A job may run for days, and a copy does not see what others change meanwhile.
-        let has_copy = !call.contained && input.background.is_none() && !line.read_only();
-        if has_copy || needs_of(line, folder.path()).writes_git {
-            allowance.git = GitAccess::Copy;
-        }
-        allowance.run_later = call.run_later.clone();
-        allowance.keeps_run_later = call.keeps_run_later;
-        if call.keeps_run_later && call.run_later.len() > MOST_RUN_LATER {
-            return Err(format!(
-                "The workspace has more than {MOST_RUN_LATER} files and folders that other programs run, too many to \
-                 protect each. To ask the user instead, repeat the call with grants: run-later."
-            ));
-        }
-        Ok(allowance)
     }
 
     /// What the sandbox refused, for the model.
@@ -371,6 +377,7 @@ impl ShellCommand {
             strict,
             folder: folder.path(),
             roots: &call.scope.roots,
+            over_memory: finished.over_memory,
         })
     }
 
@@ -441,7 +448,7 @@ impl ShellCommand {
     }
 }
 
-fn parse_grants(grants: &[String]) -> Result<Vec<Grant>, String> {
+pub(super) fn parse_grants(grants: &[String]) -> Result<Vec<Grant>, String> {
     grants.iter().map(|grant| Grant::parse(grant)).collect()
 }
 

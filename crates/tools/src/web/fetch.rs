@@ -48,7 +48,14 @@ pub struct FetchedPage {
 
 impl Fetcher {
     pub fn new(hosts: Vec<String>, max_bytes: usize, time: Duration) -> Self {
-        Self { permits: is_public, hosts: hosts.into(), max_bytes, time, named: None, client: OnceLock::new() }
+        Self {
+            permits: is_public,
+            hosts: hosts.into(),
+            max_bytes,
+            time,
+            named: None,
+            client: OnceLock::new(),
+        }
     }
 
     /// For an address that a person named, not a model or a page: it may be inside. Where it redirects to another server,
@@ -158,10 +165,8 @@ impl Fetcher {
 
 /// The same server, or the same one by https.
 fn is_same_server(named: &Url, url: &Url) -> bool {
-    let is_upgrade = named.scheme() == "http"
-        && url.scheme() == "https"
-        && named.port().is_none()
-        && url.port().is_none();
+    let is_upgrade =
+        named.scheme() == "http" && url.scheme() == "https" && named.port().is_none() && url.port().is_none();
     named.host_str() == url.host_str()
         && (is_upgrade || named.port_or_known_default() == url.port_or_known_default())
 }

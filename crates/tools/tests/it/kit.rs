@@ -38,6 +38,8 @@ impl Bench {
             read_only: false,
             remembered: Arc::new([]),
             forbidden_paths: std::sync::Arc::from([]),
+            tainted: false,
+            secret_read: false,
         };
         let (source, port) = (BuiltInTools::new(options), Arc::default());
         Self { folder, root, source, port, scope, outside_allowed: false, cancel: CancellationToken::new() }
