@@ -79,7 +79,7 @@ fn written_length(value: &Value) -> u64 {
 /// An image counts like a page of text.
 const IMAGE_LENGTH: u64 = 4_000;
 
-fn parts_length(parts: &[Part]) -> u64 {
+pub(crate) fn parts_length(parts: &[Part]) -> u64 {
     let length = |part: &Part| match part {
         Part::Text { text } => text.len() as u64,
         Part::Image { .. } => IMAGE_LENGTH,
@@ -127,6 +127,8 @@ pub(crate) fn fit(lengths: &ContextUse, tokens: &Tokens) -> ContextUse {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Estimate {
     pub(crate) tokens: u64,
+    /// The length of the request in bytes.
+    length: u64,
     /// Those of the history, which a summary makes fewer; the rest are instructions and tools.
     pub(crate) history: u64,
     /// By what the provider counted for the request before; else by the usual length of a token.
@@ -143,6 +145,13 @@ impl Estimate {
     pub(crate) fn has_too_long_history(&self, limit: u64) -> bool {
         self.tokens > limit && self.tokens - self.history.min(self.tokens) < limit
     }
+
+    /// The tokens that are left without the history, but with a message of so many bytes.
+    pub(crate) fn without_history(&self, message: u64) -> u64 {
+        let message = u128::from(message) * u128::from(self.tokens) / u128::from(self.length.max(1));
+        let rest = self.tokens - self.history.min(self.tokens);
+        rest.saturating_add(u64::try_from(message).unwrap_or(u64::MAX))
+    }
 }
 
 /// `counted`: the length of the request before and its tokens.
@@ -155,11 +164,11 @@ pub(crate) fn estimate(lengths: &ContextUse, counted: Option<(u64, u64)>) -> Est
                 let tokens = u128::from(length) * u128::from(tokens) / u128::from(bytes);
                 u64::try_from(tokens).unwrap_or(u64::MAX)
             };
-            Estimate { tokens: scaled(length), history: scaled(history), is_counted: true }
+            Estimate { tokens: scaled(length), length, history: scaled(history), is_counted: true }
         }
         None => {
             let usual = |length: u64| length.div_ceil(BYTES_OF_TOKEN);
-            Estimate { tokens: usual(length), history: usual(history), is_counted: false }
+            Estimate { tokens: usual(length), length, history: usual(history), is_counted: false }
         }
     }
 }
@@ -243,8 +252,9 @@ mod tests {
             (5_000, 4_500, true),
             (1_100, 100, false),
         ] {
-            let estimate = Estimate { tokens, history, is_counted: false };
+            let estimate = Estimate { tokens, length: tokens * 4, history, is_counted: false };
             assert_eq!(estimate.has_too_long_history(1_000), expected, "{estimate:?}");
+            assert_eq!(estimate.without_history(400), tokens - history + 100, "{estimate:?}");
         }
     }
 

@@ -66,8 +66,10 @@ impl Account {
 struct Prefix {
     /// The model, and what stands before the history.
     head: Option<(String, u64, u64)>,
-    /// The tools that the last call had.
+    /// The tools that the last request had.
     tools: KnownTools,
+    /// The servers of the tools before, where they are other ones since the last call.
+    servers_before: Option<BTreeSet<String>>,
     /// Tokens of the last call's prompt.
     tokens: u64,
     /// Why the call under way begins otherwise.
@@ -81,11 +83,17 @@ impl Prefix {
         }
     }
 
+    fn learn_tools(&mut self, prompt: &Prompt) {
+        if let Some(before) = self.tools.learn(&prompt.tools) {
+            self.servers_before.get_or_insert(before);
+        }
+    }
+
     /// Compares a call with the one before it; names the break.
     fn begin_call(&mut self, model: &str, prompt: &Prompt) -> Option<&str> {
         let system = hash(|hasher| prompt.system.hash(hasher));
-        let servers_before = self.tools.learn(&prompt.tools);
-        let tools = self.tools.hash;
+        self.learn_tools(prompt);
+        let (servers_before, tools) = (self.servers_before.take(), self.tools.hash);
         let before = self.head.replace((model.to_owned(), system, tools));
         if let Some((known, known_system, known_tools)) = before {
             let reason = if known != model {
@@ -173,13 +181,19 @@ fn hash(fill: impl FnOnce(&mut DefaultHasher)) -> u64 {
 }
 
 /// Compares a call of the conversation with the one before it; a break of the cached prefix is named in the log.
-/// Gives an estimate of its tokens.
-pub(crate) fn note_call(session: &Session, model: &str, prompt: &Prompt) -> Estimate {
+/// [`estimate_call`] comes before it.
+pub(crate) fn note_call(session: &Session, model: &str, prompt: &Prompt) {
     let mut account = session.account.lock();
     if let Some(reason) = account.prefix.begin_call(model, prompt) {
         tracing::info!(session = %session.id, reason, "the cached prefix ends");
     }
+}
+
+/// Measures a request that may be sent, and estimates its tokens.
+pub(crate) fn estimate_call(session: &Session, prompt: &Prompt) -> Estimate {
+    let mut account = session.account.lock();
     let AccountState { prefix, lengths, known_lengths, counted, .. } = &mut *account;
+    prefix.learn_tools(prompt);
     *lengths = context_use::lengths(prompt, prefix.tools.length, known_lengths);
     context_use::estimate(lengths, *counted)
 }
@@ -315,18 +329,33 @@ fn today() -> String {
 
 /// Fails where a cap forbids the next call to a model. `before`: what the chat had cost before this turn.
 pub(crate) async fn check_caps(session: &Session, limits: &TurnLimits, before: f64) -> Result<(), Failure> {
-    check_own_caps(session, limits, before).await?;
+    check_caps_beside(session, limits, before, 0.0).await
+}
+
+/// The same while some calls are not in the usage yet: they have cost `beside`.
+pub(crate) async fn check_caps_beside(
+    session: &Session,
+    limits: &TurnLimits,
+    before: f64,
+    beside: f64,
+) -> Result<(), Failure> {
+    check_own_caps(session, limits, before, beside).await?;
     match &session.inherited {
         Some(Inherited { parent, limits, cost_before, .. }) => {
-            check_own_caps(parent, limits, *cost_before).await
+            check_own_caps(parent, limits, *cost_before, beside).await
         }
         None => Ok(()),
     }
 }
 
-async fn check_own_caps(session: &Session, limits: &TurnLimits, before: f64) -> Result<(), Failure> {
+async fn check_own_caps(
+    session: &Session,
+    limits: &TurnLimits,
+    before: f64,
+    beside: f64,
+) -> Result<(), Failure> {
     let budget = session.workspace.settings.budget;
-    let chat = session.state().usage().session_cost.unwrap_or(0.0);
+    let chat = session.state().usage().session_cost.unwrap_or(0.0) + beside;
     let (run, run_setting) = match limits.max_cost {
         Some(cap) if session.is_subagent() => (Some(cap), "maxCost of the agent"),
         Some(cap) => (Some(cap), "--max-cost"),
@@ -338,7 +367,7 @@ async fn check_own_caps(session: &Session, limits: &TurnLimits, before: f64) -> 
     caps.push((managed, chat - before, "This turn", "`budgets.run` in the managed settings of this machine"));
     if budget.day.is_some() {
         match spent_today(session).await {
-            Ok(day) => caps.push((budget.day, day, "Today's work on this machine", "budget.day")),
+            Ok(day) => caps.push((budget.day, day + beside, "Today's work on this machine", "budget.day")),
             // A cap that cannot be checked holds.
             Err(failure) => return Err(failure),
         }
@@ -434,5 +463,32 @@ mod tests {
         assert_eq!(prefix.begin_call("b/two", &prompt("s")), Some("compaction"));
         assert_eq!(prefix.finish_call(&cached(0, 10), None).unwrap().cost, None);
         assert_eq!(prefix.begin_call("b/two", &prompt("other")), Some("other instructions"));
+    }
+
+    /// A request that was measured and not sent, because the chat had to be compacted first.
+    #[test]
+    fn a_request_that_is_not_sent_breaks_nothing() {
+        let spec = |server: &str| ToolSpec {
+            name: "t".into(),
+            server: server.into(),
+            origin: domain::tool_call::Origin::Mcp,
+            description: String::new(),
+            input_schema: serde_json::Value::Null,
+            effect: domain::tool::ToolEffect::Other,
+        };
+        let with = |servers: &[&str]| Prompt {
+            tools: servers.iter().map(|server| spec(server)).collect(),
+            ..prompt("s")
+        };
+        let mut prefix = Prefix::default();
+        let (one, two) = (with(&["one"]), with(&["one", "two"]));
+        prefix.begin_call("a/one", &one);
+        prefix.finish_call(&Tokens { input: 1_000, ..Tokens::default() }, None);
+        prefix.learn_tools(&one);
+        assert_eq!(prefix.begin_call("a/one", &one), None);
+        prefix.finish_call(&Tokens { cache_read: 1_000, ..Tokens::default() }, None);
+        prefix.learn_tools(&two);
+        prefix.break_because("compaction");
+        assert_eq!(prefix.begin_call("a/one", &two), Some("another set of tools (two came)"));
     }
 }

@@ -53,12 +53,15 @@ fn file_for_notes(root: &Path) -> PathBuf {
 
 /// The file itself, where links lead to it within the project.
 fn target(root: &Path, named: &Path, shown: &str) -> Result<PathBuf, Failure> {
-    if !named.is_symlink() {
-        return Ok(named.to_owned());
-    }
     let inside = |path: &PathBuf| root.canonicalize().is_ok_and(|root| path.starts_with(root));
-    let real = named.canonicalize().ok().filter(inside);
-    real.ok_or_else(|| {
+    let real = if named.is_symlink() {
+        named.canonicalize().ok()
+    } else {
+        // A folder on the way may be a link too.
+        let folder = named.parent().and_then(|folder| folder.canonicalize().ok());
+        folder.zip(named.file_name()).map(|(folder, name)| folder.join(name))
+    };
+    real.filter(inside).ok_or_else(|| {
         Failure::user(format!("{shown} is a link that leads out of the project, so it is not changed."))
             .hint("Edit the file it names.")
     })
@@ -134,6 +137,11 @@ mod tests {
         let failure = add(&root, "be brief").unwrap_err();
         assert!(failure.message.contains("leads out of the project"), "{failure}");
         assert_eq!(fs::read_to_string(outer.path().join("other.md")).unwrap(), "x");
+        // A folder on the way that leads out of the project.
+        fs::create_dir(outer.path().join("rules")).unwrap();
+        std::os::unix::fs::symlink("../rules", root.join("linked")).unwrap();
+        assert!(target(&root, &root.join("linked/notes.md"), "linked/notes.md").is_err());
+        assert!(target(&root, &root.join("docs/notes.md"), "docs/notes.md").is_ok());
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Must not know what the call does. Invariants: an answer for the rest of the session settles every open question that it
 //! covers, by the same decision that raised the question; an approval that covers one call alone is never remembered.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use domain::event::Fact;
 use domain::item::{Item, ItemKind, Part};
 use domain::tool::{Review, Tool};
@@ -45,15 +47,23 @@ fn input_of(item: &Item) -> &Value {
     call.input.as_ref().unwrap_or(&Value::Null)
 }
 
-/// The answer to a question. It may be given in the chat of a subagent's parent, or by an answer to another question that
-/// holds for the rest of the session.
+/// The answer to a question.
+pub(super) struct Answered {
+    pub(super) answer: Answer,
+    /// A person has seen the question; else an answer to another one settled it.
+    pub(super) by_person: bool,
+}
+
+/// The answer may be given in the chat of a subagent's parent, or by an answer to another question that holds for the rest of
+/// the session.
 pub(super) async fn wait_for_answer(
     turn: &Turn,
     ready: &ReadyCall,
     ask: PendingAsk,
     relayed: Option<&mut RelayedCall>,
-) -> Answer {
+) -> Answered {
     let (id, settled) = (ask.id, turn.cancel.child_token());
+    let is_remembered = AtomicBool::new(false);
     let own = async {
         let answer = ask.answer(&turn.session, &turn.cancel).await;
         settled.cancel();
@@ -67,18 +77,21 @@ pub(super) async fn wait_for_answer(
     };
     let remembered = async {
         if let Some(answer) = remembered_answer(turn, ready, &settled).await {
-            turn.session.asks.settle(id, answer);
+            is_remembered.store(turn.session.asks.settle_open(id, answer), Ordering::Relaxed);
         }
     };
-    join3(own, of_parent, remembered).await.0
+    let (answer, (), ()) = join3(own, of_parent, remembered).await;
+    Answered { answer, by_person: !is_remembered.load(Ordering::Relaxed) }
 }
 
 /// Waits until what a person allowed or refused for the session settles this question too. `None`: it was settled before.
 async fn remembered_answer(turn: &Turn, ready: &ReadyCall, settled: &CancellationToken) -> Option<Answer> {
     let mut changes = turn.session.remembered_changes();
-    let ReadyCall { item, tool, review, hook, .. } = ready;
+    let ReadyCall { item, tool, review, hook, taint, .. } = ready;
     loop {
-        let taint = turn.session.taint();
+        // What the question was raised with, and what the chat has read since.
+        let mut taint = taint.clone();
+        taint.merge(&turn.session.taint());
         let now = decide(turn, item.id, tool.as_ref(), input_of(item), review, hook.clone(), &taint);
         match now.decision {
             Decision::Allow => return Some(Answer::Allow { remember: false }),

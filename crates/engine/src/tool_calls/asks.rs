@@ -56,6 +56,19 @@ impl Asks {
         }
     }
 
+    /// Answers a question that is still open. False: somebody else has answered it.
+    pub(crate) fn settle_open(&self, id: AskId, answer: Answer) -> bool {
+        let mut waiting = self.lock();
+        if !matches!(waiting.get(&id), Some(Waiting::Open(_))) {
+            return false;
+        }
+        if let Some(Waiting::Open(sender)) = waiting.insert(id, Waiting::Answered(answer.clone())) {
+            drop(waiting);
+            let _ = sender.send(answer);
+        }
+        true
+    }
+
     /// The answer is in the state from now on.
     fn forget(&self, id: AskId) {
         self.lock().remove(&id);
@@ -123,6 +136,19 @@ mod tests {
         asks.forget(AskId(1));
         assert_eq!(asks.settle(AskId(1), text("third")), None, "its answer is in the state");
         assert_eq!(asks.settle(AskId(7), text("x")), None, "nobody asked");
+    }
+
+    #[test]
+    fn an_answer_of_a_person_is_not_replaced() {
+        let asks = Asks::default();
+        let mut pending = asks.wait_for(AskId(1));
+        assert!(asks.settle_open(AskId(1), text("remembered")));
+        assert_eq!(pending.receiver.try_recv(), Ok(text("remembered")));
+        assert!(!asks.settle_open(AskId(1), text("again")) && !asks.settle_open(AskId(2), text("x")));
+        let mut pending = asks.wait_for(AskId(3));
+        asks.settle(AskId(3), text("a person"));
+        assert!(!asks.settle_open(AskId(3), text("remembered")));
+        assert_eq!(pending.receiver.try_recv(), Ok(text("a person")));
     }
 
     #[test]

@@ -69,6 +69,8 @@ struct ReadyCall {
     review: Review,
     /// What hooks said about it.
     hook: Option<HookVerdict>,
+    /// What the chat will have read when it runs, as far as that was known.
+    taint: Taint,
     ask: Option<PendingAsk>,
     /// Set: the question stands in the chat of a subagent's parent.
     relayed: Option<RelayedCall>,
@@ -217,8 +219,8 @@ async fn prepare(turn: &Turn, mut item: Item, tools: &ToolList, taint: &Taint) -
     }
     describe(turn, &mut item, input, &review);
     review.contained = approval.contained;
-    let ready =
-        ReadyCall { item, tool, review, hook: verdict, ask: None, relayed: None, once: approval.once };
+    let (taint, once) = (taint.clone(), approval.once);
+    let ready = ReadyCall { item, tool, review, hook: verdict, taint, ask: None, relayed: None, once };
     match approval.decision {
         Decision::Allow => Ok(Prepared::Ready(Box::new(ready))),
         Decision::Deny => Ok(Prepared::Ended(deny(turn, ready.item, &approval, &ready.review))),
@@ -296,14 +298,16 @@ async fn decide_and_run(turn: &Turn, mut ready: ReadyCall) -> EndedCall {
 }
 
 async fn run_answered(turn: &Turn, mut ready: ReadyCall, relayed: Option<&mut RelayedCall>) -> EndedCall {
-    // A person who was asked has seen the call.
-    ready.review.keeps_run_later &= ready.ask.is_none() && !turn.session.taint().sources().is_empty();
+    let mut is_seen = false;
     if let Some(ask) = ready.ask.take() {
-        let answer = asking::wait_for_answer(turn, &ready, ask, relayed).await;
-        if !asking::apply_answer(turn, &mut ready, answer) {
+        let answered = asking::wait_for_answer(turn, &ready, ask, relayed).await;
+        is_seen = answered.by_person;
+        if !asking::apply_answer(turn, &mut ready, answered.answer) {
             return (ready.item, None);
         }
     }
+    // A person who was asked has seen the call.
+    ready.review.keeps_run_later &= !is_seen && !turn.session.taint().sources().is_empty();
     let ReadyCall { mut item, tool, review, .. } = ready;
     if turn.cancel.is_cancelled() {
         advance(&mut item, ToolInput::Stop);

@@ -10,15 +10,15 @@ mod transcript;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use domain::Failure;
 use domain::command::Completion;
 use domain::event::Fact;
 use domain::item::{Item, ItemKind};
 use domain::model::{ModelInfo, Tokens};
+use domain::{Failure, TurnId};
 
 use super::{Turn, instructions, prompt};
 use crate::completion::{self, Used};
-use crate::context_use::Estimate;
+use crate::context_use::{self, Estimate};
 use crate::hooks;
 use crate::session::Session;
 use crate::spending;
@@ -47,21 +47,45 @@ pub(crate) fn is_due(session: &Session, model: &ModelInfo) -> bool {
 }
 
 /// Whether the next request would not fit, by an estimate of its tokens.
-pub(super) fn is_due_for(session: &Session, model: &ModelInfo, estimate: Estimate) -> bool {
+pub(super) fn is_due_for(session: &Session, turn: TurnId, model: &ModelInfo, estimate: Estimate) -> bool {
     let Some(limit) = model.context_limit.filter(|limit| *limit > 0) else { return false };
     // An estimate by lengths alone may be too high.
     let most = match estimate.is_counted {
         true => limit.saturating_mul(percentage(session)) / 100,
         false => limit,
     };
-    session.workspace.recording.is_none()
-        && estimate.has_too_long_history(most)
-        && items_to_replace(session) > 2
+    // A summary cannot make room for a request that is too long without any history.
+    estimate.has_too_long_history(most)
+        && estimate.without_history(request_length(session, turn)) < limit
+        && is_possible(session, turn)
 }
 
 /// Whether there is something that a summary can take the place of, beside the request itself.
-pub(super) fn is_possible(session: &Session) -> bool {
-    session.workspace.recording.is_none() && items_to_replace(session) > 1
+pub(super) fn is_possible(session: &Session, turn: TurnId) -> bool {
+    let state = session.state();
+    let mut since =
+        state.items().iter().rev().take_while(|item| !matches!(item.kind, ItemKind::Compaction { .. }));
+    session.workspace.recording.is_none()
+        && since.any(|item| match &item.kind {
+            ItemKind::UserMessage { .. } => item.turn != turn,
+            ItemKind::AgentMessage { .. } | ItemKind::Reasoning { .. } | ItemKind::ToolCall(_) => true,
+            ItemKind::Citation { .. }
+            | ItemKind::Compaction { .. }
+            | ItemKind::Command { .. }
+            | ItemKind::SystemText { .. }
+            | ItemKind::Hook(_)
+            | ItemKind::Flag { .. } => false,
+        })
+}
+
+/// The bytes of the messages that are being answered, which a compaction keeps.
+fn request_length(session: &Session, turn: TurnId) -> u64 {
+    let state = session.state();
+    let messages = state.items().iter().filter(|item| item.turn == turn).filter_map(|item| {
+        let ItemKind::UserMessage { parts, .. } = &item.kind else { return None };
+        Some(context_use::parts_length(parts))
+    });
+    messages.sum()
 }
 
 fn is_full(session: &Session, model: &ModelInfo, used: u64) -> bool {
@@ -126,6 +150,8 @@ async fn summarize(
     let mut left = VecDeque::from(parts);
     let (mut summary, mut done) = (String::new(), 0);
     while let Some(part) = left.pop_front() {
+        let spent = used.cost().unwrap_or(0.0);
+        spending::check_caps_beside(&turn.session, &turn.limits, turn.cost_before, spent).await?;
         let is_whole = done == 0 && left.is_empty();
         if !is_whole {
             let text = format!("Compacting the chat, part {} of {}", done + 1, done + 1 + left.len());
@@ -149,6 +175,10 @@ async fn summarize(
             }
             Err(failure) => return Err(Failure { is_too_long: false, ..failure }),
         }
+    }
+    if summary.trim().is_empty() {
+        return Err(Failure::provider("The model wrote no summary, so the chat is as before.")
+            .hint("Compact it again, or choose another model."));
     }
     Ok(summary)
 }

@@ -143,8 +143,8 @@ impl Turn {
         if images::are_refused(&self.session, &info.id).await {
             images::remove(&mut prompt);
         }
-        let estimate = spending::note_call(&self.session, &info.id, &prompt);
-        if may_compact && compaction::is_due_for(&self.session, &info, estimate) {
+        let estimate = spending::estimate_call(&self.session, &prompt);
+        if may_compact && compaction::is_due_for(&self.session, self.id, &info, estimate) {
             return Next::Compact;
         }
         self.warn_of_length(&info, estimate);
@@ -152,6 +152,7 @@ impl Turn {
             Ok(call) => call,
             Err(outcome) => return Next::End(outcome),
         };
+        spending::note_call(&self.session, &info.id, &prompt);
         let stream = call.stream(self.model.stream(prompt));
         let position = StepPosition { turn: self.id, step };
         let answered = answer::receive(&self.session, position, &tools, stream, &self.cancel).await;
@@ -182,7 +183,7 @@ impl Turn {
 
     /// Whether a summary of the chat may make a request fit that the provider refused as too long.
     fn can_shorten(&self, failure: &Failure) -> bool {
-        failure.is_too_long && compaction::is_possible(&self.session)
+        failure.is_too_long && compaction::is_possible(&self.session, self.id)
     }
 
     /// Tells the user, once in a turn, of a request that the model cannot read in whole.

@@ -368,6 +368,7 @@ impl Tool for TestTool {
             secrets: input.get("secret").map(|_| text("secret")).into_iter().collect(),
             run_later: input.get("runLater").map(|_| text("runLater")).into_iter().collect(),
             locations: input.get("at").map(|_| location(&text("at"))).into_iter().collect(),
+            keeps_run_later: input.get("protected").is_some(),
             ..Review::default()
         })
     }
@@ -397,6 +398,9 @@ impl Tool for TestTool {
                     }
                 }
                 "compact" => ToolResult { compact: Some(text), ..ToolResult::text("compacted") },
+                _ if call.input.get("protected").is_some() => {
+                    ToolResult::text(if call.keeps_run_later { "protected" } else { "free" })
+                }
                 _ => ToolResult {
                     locations: call.input["found"].as_str().map(location).into_iter().collect(),
                     ..ToolResult::text(text)

@@ -1,6 +1,6 @@
 //! Compaction: by itself, by a command, by a tool.
 
-use domain::command::{Context, UserPrompt};
+use domain::command::{Context, TurnLimits, UserPrompt};
 use domain::model::Tokens;
 use domain::{Failure, Outcome, Part};
 use serde_json::json;
@@ -299,8 +299,66 @@ async fn a_long_request_alone_does_not_compact_a_short_chat() {
     assert_eq!(client.run(&"word ".repeat(1_000)).await, Outcome::Done);
     assert_eq!(bench.models.prompts().len(), 2, "nothing is compacted");
     bench.models.answer_by(|_| ScriptedAnswer::text("in short"));
-    assert_eq!(client.run(&"word ".repeat(6_000)).await, Outcome::Done);
+    assert_eq!(client.run(&"word ".repeat(5_000)).await, Outcome::Done);
     assert!(bench.models.prompts().len() >= 4, "a summary makes room for it");
     let state = bench.check_state(&client.session).await;
     assert!(lines(&state).contains(&"compaction in short".to_owned()));
+    // No summary can make room for a request that is longer than the window.
+    let before = bench.models.prompts().len();
+    assert_eq!(client.run(&"word ".repeat(12_000)).await, Outcome::Done);
+    assert_eq!(bench.models.prompts().len(), before + 1, "nothing is paid for in vain");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_writes_no_summary_leaves_the_chat_as_it_is() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    client.run("one").await;
+    bench.models.answer(ScriptedAnswer::default());
+    let Outcome::Failed { failure } = client.run("/compact").await else { panic!("there is no summary") };
+    assert!(failure.message.contains("wrote no summary"), "{failure}");
+    client.run("two").await;
+    assert!(bench.last_sent().contains(&"agent ok".to_owned()), "{:?}", bench.last_sent());
+}
+
+/// A text for the running turn does not take the place of the request with its attachments.
+#[tokio::test(start_paused = true)]
+async fn a_steered_request_keeps_its_attachments() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    client.run("one").await;
+    bench.answers([
+        ScriptedAnswer::call("eca__write", json!({"text": "x"})),
+        ScriptedAnswer::fails(too_long()),
+        ScriptedAnswer::text("in short"),
+        ScriptedAnswer::text("done"),
+    ]);
+    let parts = vec![Part::Image { mime: "image/png".into(), data: "PASTED".into() }];
+    let prompt = UserPrompt { text: "look".into(), parts, ..UserPrompt::default() };
+    client.prompt_with(prompt).await.unwrap();
+    let ask = client.next_ask().await;
+    client.steer(Some("and hurry")).await.unwrap();
+    client.answer(ask.id, domain::Answer::Allow { remember: false }).await;
+    assert_eq!(client.turn_end().await, Outcome::Done);
+    let sent = bench.last_sent();
+    for wanted in ["image PASTED", "look", "and hurry"] {
+        assert!(sent.contains(&format!("user {wanted}")), "{wanted} is missing in {sent:?}");
+    }
+    bench.check_state(&client.session).await;
+}
+
+/// Each request for a part of a summary is within the caps, not only the first one.
+#[tokio::test(start_paused = true)]
+async fn a_cap_holds_between_the_parts_of_a_summary() {
+    let (bench, mut client) = large_chat(100_000).await;
+    bench.models.set_info(|info| info.context_limit = Some(8_000));
+    let used = Tokens { input: 100, ..Tokens::default() };
+    bench.models.answer_by(move |_| ScriptedAnswer::text("in short").and_usage(used));
+    let before = bench.models.prompts().len();
+    let limits = TurnLimits { max_cost: Some(0.000_05), ..TurnLimits::default() };
+    let prompt = UserPrompt { text: "go on".into(), limits, ..UserPrompt::default() };
+    let Outcome::Failed { failure } = client.run_with(prompt).await else { panic!("the cap is reached") };
+    assert_eq!(failure.kind, domain::FailureKind::Quota, "{failure}");
+    assert_eq!(bench.models.prompts().len(), before + 1, "a request costs twice the cap");
+    bench.check_state(&client.session).await;
 }

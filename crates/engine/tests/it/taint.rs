@@ -190,3 +190,41 @@ async fn secrets_do_not_leave_a_tainted_chat_where_nobody_can_be_asked() {
     let told = format!("{:?}", calls(&state)[3].result);
     assert!(told.contains("has read a secret (.env)") && told.contains("Nobody can be asked"), "{told}");
 }
+
+/// A person who answers a question has seen its call; a question that another answer settles was seen by nobody.
+#[tokio::test(start_paused = true)]
+async fn only_a_call_that_a_person_saw_loses_its_protection() {
+    let bench = Bench::new();
+    let mut client = bench.client_with(person()).await;
+    client.configure(trusted()).await.unwrap();
+    call(&bench, &mut client, "eca__read", json!({"outside": "/elsewhere/notes"})).await;
+    client.configure(SessionSettings { trust: Some(false), ..SessionSettings::default() }).await.unwrap();
+    let input = |text: &str| json!({"outside": "/far/away", "protected": true, "text": text});
+    bench.answers([ScriptedAnswer::call("eca__read", input("1")).and_call("eca__read", input("2"))]);
+    client.prompt("go").await.unwrap();
+    let (first, _) = (client.next_ask().await, client.next_ask().await);
+    client.answer(first.id, Answer::Allow { remember: true }).await;
+    assert_eq!(client.turn_end().await, Outcome::Done);
+    let sent = bench.last_sent();
+    assert_eq!(sent[sent.len() - 2..], ["result free", "result protected"], "{sent:?}");
+    bench.check_state(&client.session).await;
+}
+
+/// A question stays open by what raised it: here by what a call before it is about to read.
+#[tokio::test(start_paused = true)]
+async fn a_question_is_settled_by_the_decision_that_raised_it() {
+    let bench = Bench::new();
+    let mut client = bench.client_with(person()).await;
+    let reads = json!({"outside": "/far/away"});
+    let changes = json!({"runLater": ".git/hooks/x"});
+    bench.answers([ScriptedAnswer::call("eca__read", reads).and_call("eca__read", changes)]);
+    client.prompt("go").await.unwrap();
+    let (first, second) = (client.next_ask().await, client.next_ask().await);
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let open: Vec<_> = bench.check_state(&client.session).await.open_asks().map(|ask| ask.id).collect();
+    assert_eq!(open, [first.id, second.id], "nothing was read yet, and the question is still there");
+    for ask in [first, second] {
+        client.answer(ask.id, Answer::Allow { remember: false }).await;
+    }
+    assert_eq!(client.turn_end().await, Outcome::Done);
+}

@@ -1,7 +1,8 @@
 //! What a compaction keeps word for word beside the summary: the user's words and the files touched. Pure.
 //!
-//! Invariants: it is made from the whole history, so that a second compaction keeps what the first one kept; where the
-//! user's words are too many, each message keeps its beginning and its end, and the first message comes before all others.
+//! Invariants: it is made from the whole history, so that a second compaction keeps what the first one kept; the messages of
+//! the turn that is being answered stay whole, with everything attached to them; where earlier words are too many, the
+//! longest messages are shortened to their beginning and their end, and the first message comes before all others.
 
 use domain::item::{Item, ItemKind, Part};
 use domain::tool_call::{Origin, RejectedBy, ToolCall, ToolState};
@@ -10,42 +11,46 @@ use domain::{ItemId, TurnId};
 use crate::tool_calls::REJECTED_WITH_REASON;
 
 /// Bytes of the user's words where the window of the model is not known.
-const USUAL_BUDGET: usize = 32_000;
+const USUAL_BUDGET: usize = 64_000;
 const LEAST_BUDGET: usize = 2_000;
-const MOST_BUDGET: usize = 64_000;
+const MOST_BUDGET: usize = 400_000;
 /// A message that is shortened keeps at least this many bytes.
 const SHORTEST: usize = 200;
 
 const LAST_REQUEST: &str = "The user's last request, word for word:";
 const EARLIER: &str = "What the user said before, word for word, oldest first:";
 
-/// How many bytes of the user's words are kept: about an eighth of the window.
+/// How many bytes of the user's words are kept: about a quarter of the window, with four bytes to a token.
 pub(super) fn budget(context_limit: Option<u64>) -> usize {
     match context_limit.filter(|limit| *limit > 0) {
-        Some(limit) => usize::try_from(limit / 2).unwrap_or(MOST_BUDGET).clamp(LEAST_BUDGET, MOST_BUDGET),
+        Some(limit) => usize::try_from(limit).unwrap_or(MOST_BUDGET).clamp(LEAST_BUDGET, MOST_BUDGET),
         None => USUAL_BUDGET,
     }
 }
 
-/// The user's words up to `budget` bytes, the request of `turn` with its attachments, and the files touched.
+/// The user's words up to `budget` bytes, the messages of `turn` whole, and the files touched.
 pub(super) fn parts(items: &[Item], turn: TurnId, budget: usize) -> Vec<Part> {
-    let last = items.iter().rev().find(|item| matches!(item.kind, ItemKind::UserMessage { .. }));
+    let is_message = |item: &&Item| matches!(item.kind, ItemKind::UserMessage { .. });
+    let mut last: Vec<&Item> = items.iter().filter(is_message).filter(|item| item.turn == turn).collect();
+    let is_answered = last.is_empty();
+    if is_answered {
+        last.extend(items.iter().rev().find(is_message));
+    }
     let mut parts = Vec::new();
-    let earlier = items.iter().filter(|item| last.is_none_or(|last| last.id != item.id)).filter_map(words_of);
-    let earlier = within(earlier.collect(), budget);
+    let is_earlier = |item: &&Item| last.iter().all(|last| last.id != item.id);
+    let earlier = within(items.iter().filter(is_earlier).filter_map(words_of).collect(), budget);
     if !earlier.is_empty() {
         parts.push(Part::text(format!("{EARLIER}\n{}", earlier.join("\n"))));
     }
-    match last.map(|item| (item.turn, &item.kind)) {
-        // It still waits for its answer.
-        Some((of, ItemKind::UserMessage { parts: whole, .. })) if of == turn => {
+    for item in last {
+        let ItemKind::UserMessage { text, parts: whole } = &item.kind else { continue };
+        if is_answered {
+            parts.push(Part::text(format!("{LAST_REQUEST}\n{text}")));
+        } else {
+            // It still waits for its answer.
             parts.push(Part::text(LAST_REQUEST));
             parts.extend(whole.iter().cloned());
         }
-        Some((_, ItemKind::UserMessage { text, .. })) => {
-            parts.push(Part::text(format!("{LAST_REQUEST}\n{text}")));
-        }
-        _ => {}
     }
     parts.extend(files(items));
     parts
@@ -208,6 +213,26 @@ mod tests {
     }
 
     #[test]
+    fn the_turn_that_is_being_answered_stays_whole() {
+        let image = Part::Image { mime: "image/png".into(), data: "DATA".into() };
+        let parts_of = |text: &str| vec![image.clone(), Part::text(text)];
+        let attached = ItemKind::UserMessage { text: "look".into(), parts: parts_of("look") };
+        let items = [user(1, 1, "Before."), item(2, 2, attached), user(3, 2, "Also the tests.")];
+        let kept = parts(&items, TurnId(2), 1_000);
+        assert!(
+            kept.contains(&image),
+            "a text for the running turn does not push its attachments out: {kept:?}"
+        );
+        let text = text(&items, 2, 1_000);
+        let order = ["Before.", "look", "Also the tests."].map(|part| text.find(part));
+        assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{text}");
+        assert!(
+            !parts(&items, TurnId(3), 1_000).contains(&image),
+            "an answered request keeps its text alone"
+        );
+    }
+
+    #[test]
     fn too_many_words_are_shortened_and_the_first_message_stays() {
         let first = format!("Build a shop. {} Never touch config.lock.", "x".repeat(1_000));
         let paste = format!("Look at this: {} What is wrong?", "y".repeat(200_000));
@@ -230,11 +255,11 @@ mod tests {
     #[test]
     fn the_budget_follows_the_window() {
         for (limit, bytes) in [
-            (None, 32_000),
-            (Some(0), 32_000),
+            (None, 64_000),
+            (Some(0), 64_000),
             (Some(100), 2_000),
-            (Some(32_768), 16_384),
-            (Some(1 << 20), 64_000),
+            (Some(32_768), 32_768),
+            (Some(1 << 20), 400_000),
         ] {
             assert_eq!(budget(limit), bytes, "{limit:?}");
         }
