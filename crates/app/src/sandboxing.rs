@@ -92,8 +92,8 @@ pub(crate) fn read_grants(texts: &[String], key: &str, notices: &mut Vec<Notice>
 }
 
 pub(crate) fn facts(environment: &Environment, roots: &[PathBuf]) -> Facts {
-    let names = places::VARIABLES.iter().chain(places::registry_variables());
-    let set = |name: &&str| Some(((*name).to_owned(), environment.var(name)?.to_owned()));
+    let names = places::VARIABLES.iter().copied().chain(places::registry_variables());
+    let set = |name: &str| Some((name.to_owned(), environment.var(name)?.to_owned()));
     Facts {
         helper: launch::own_program(),
         home: environment.home().to_owned(),

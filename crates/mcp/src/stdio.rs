@@ -92,7 +92,7 @@ impl ServerProcess {
         match stopped::find(&text).filter(|_| self.is_confined) {
             Some((stopped, _)) => format!(
                 "{text}\nThe sandbox of the server may be the reason: {}. A grant in `grants` of its entry may help: see \
-                 docs/sandbox.md.",
+                 `dragoman docs sandbox`.",
                 stopped.sentence()
             ),
             None => text,

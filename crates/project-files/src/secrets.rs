@@ -13,7 +13,8 @@ const MOST_TIME: Duration = Duration::from_secs(2);
 /// A folder of which everything is wanted stands for its files, from this many on.
 const FULL_FOLDER: usize = 8;
 
-/// Folders that build tools and package managers fill.
+/// Folders that build tools and package managers fill. Only their upper parts are looked at, where a build may have put a
+/// copy; below are thousands of files of others.
 const BUILT: &[&str] = &[
     "node_modules",
     "target",
@@ -37,14 +38,14 @@ pub struct Found {
     pub is_complete: bool,
 }
 
-/// Finds wanted files and folders below `roots`. git's own folders are left out, and so is what builds fill, unless
-/// `everywhere`.
+/// Finds wanted files and folders below `roots`. git's own folders are left out, and so are the lower parts of what builds
+/// fill, unless `everywhere`.
 pub fn find_files(roots: &[PathBuf], everywhere: bool, wanted: &dyn Fn(&Path, bool) -> bool) -> Found {
     let mut walk =
         Walk { everywhere, wanted, left: MOST_ENTRIES, end: Instant::now() + MOST_TIME, is_complete: true };
     let mut paths = Vec::new();
     for root in roots {
-        walk.enter(root, 0, &mut paths);
+        walk.enter(root, 0, usize::MAX, &mut paths);
     }
     paths.sort();
     paths.dedup();
@@ -61,7 +62,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Returns whether everything in the folder is wanted.
-    fn enter(&mut self, folder: &Path, depth: usize, paths: &mut Vec<PathBuf>) -> bool {
+    fn enter(&mut self, folder: &Path, depth: usize, below: usize, paths: &mut Vec<PathBuf>) -> bool {
         let Ok(entries) = fs::read_dir(folder) else { return false };
         if depth > 128 {
             self.is_complete = false;
@@ -92,7 +93,8 @@ impl Walk<'_> {
             if (self.wanted)(&path, kind.is_dir()) {
                 paths.push(path);
             } else if kind.is_dir() {
-                all &= self.is_entered(&path) && self.enter(&path, depth + 1, paths);
+                let below = self.depth_in(&path, below);
+                all &= below > 0 && self.enter(&path, depth + 1, below, paths);
             } else {
                 all = false;
             }
@@ -104,9 +106,15 @@ impl Walk<'_> {
         all && count > 0
     }
 
-    fn is_entered(&self, folder: &Path) -> bool {
-        let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name != ".git" && (self.everywhere || !BUILT.contains(&name))
+    /// How many levels of a folder are looked at.
+    fn depth_in(&self, folder: &Path, below: usize) -> usize {
+        match folder.file_name().and_then(|name| name.to_str()).unwrap_or_default() {
+            ".git" => 0,
+            _ if self.everywhere => usize::MAX,
+            "node_modules" => below.min(1),
+            name if BUILT.contains(&name) => below.min(2),
+            _ => below.saturating_sub(usize::from(below != usize::MAX)),
+        }
     }
 }
 
@@ -123,14 +131,26 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "x").unwrap();
         };
-        for path in [".env", "a/b/.env", "a/b/main.rs", "node_modules/x/.env", ".git/.env"] {
+        for path in [
+            ".env",
+            "a/b/.env",
+            "a/b/main.rs",
+            "node_modules/x/.env",
+            ".git/.env",
+            "target/.env",
+            "target/debug/.env",
+            "target/debug/deps/.env",
+        ] {
             write(path);
         }
         platform::symlink(&root.join(".env"), &root.join("plain.txt")).unwrap();
         let is_env = |path: &Path, is_folder: bool| !is_folder && path.ends_with(".env");
         let roots = [root.clone()];
         let found = find_files(&roots, false, &is_env);
-        assert_eq!(found.paths, [".env", "a/b/.env", "plain.txt"].map(|path| root.join(path)));
+        assert_eq!(
+            found.paths,
+            [".env", "a/b/.env", "plain.txt", "target/.env", "target/debug/.env"].map(|path| root.join(path))
+        );
         assert!(found.is_complete);
         assert!(find_files(&roots, true, &is_env).paths.contains(&root.join("node_modules/x/.env")));
         for number in 0..20 {

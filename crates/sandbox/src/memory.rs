@@ -1,5 +1,7 @@
 //! How much memory the processes of one command may use together.
 
+use std::path::{Path, PathBuf};
+
 /// What the settings say in megabytes, where 0 is no limit; otherwise three quarters of the machine's.
 pub(crate) fn limit(megabytes: Option<u64>) -> Option<u64> {
     match megabytes {
@@ -9,7 +11,23 @@ pub(crate) fn limit(megabytes: Option<u64>) -> Option<u64> {
     }
 }
 
+/// The memory of the machine, or of the container or control group around this process where that is less.
 fn machine() -> Option<u64> {
+    let total = total()?;
+    Some(group_limits().into_iter().fold(total, u64::min))
+}
+
+fn group_limits() -> Vec<u64> {
+    let read = |path: PathBuf| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default().to_owned();
+    let groups = Path::new("/sys/fs/cgroup").join(own);
+    let above = groups.ancestors().take_while(|group| group.starts_with("/sys/fs/cgroup"));
+    let older = Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").to_owned();
+    above.map(|group| group.join("memory.max")).chain([older]).filter_map(read).collect()
+}
+
+fn total() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kilobytes: u64 = total.trim().strip_suffix("kB")?.trim().parse().ok()?;

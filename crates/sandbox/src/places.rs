@@ -94,9 +94,9 @@ impl From<Vec<Grant>> for Allowance {
     }
 }
 
-/// Variables that name registries.
-pub fn registry_variables() -> &'static [&'static str] {
-    registries::VARIABLES
+/// Variables that name registries, and places of their credentials.
+pub fn registry_variables() -> impl Iterator<Item = &'static str> {
+    registries::VARIABLES.iter().copied().chain(registry_credentials::place_variables())
 }
 
 /// The sandbox of one workspace.
@@ -336,8 +336,7 @@ impl Sandbox {
             hidden.extend(entries(&self.at_home(".gnupg")).filter(|path| !named(path, is_public)));
         }
         if !grants.contains(&Grant::RegistryCredentials) {
-            let cargo = self.facts.variables.get("CARGO_HOME").map(PathBuf::from);
-            hidden.extend(registry_credentials::hidden(&self.facts.home, cargo.as_deref()));
+            hidden.extend(registry_credentials::hidden(&self.facts.home, &self.facts.variables));
         }
         if !grants.contains(&Grant::Cloud) {
             hidden.extend(lists::CLOUD.iter().map(|path| self.at_home(path)));

@@ -3,6 +3,7 @@
 //!
 //! Invariant: a file of settings that may hold a password is hidden as soon as something in it looks like one.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -62,6 +63,42 @@ const SETTINGS: &[&str] = &[
     ".cargo/config.toml",
 ];
 
+/// Variables that name other places, and the files there; an empty one is the place itself.
+const NAMED: &[(&str, &[&str])] = &[
+    ("NPM_CONFIG_USERCONFIG", &[""]),
+    ("npm_config_userconfig", &[""]),
+    ("PIP_CONFIG_FILE", &[""]),
+    ("UV_CONFIG_FILE", &[""]),
+    ("UV_CREDENTIALS_DIR", &["credentials.toml"]),
+    ("BUNDLE_USER_CONFIG", &[""]),
+    ("BUNDLE_APP_CONFIG", &["config"]),
+    ("POETRY_CONFIG_DIR", &["auth.toml", "config.toml"]),
+    ("COMPOSER_HOME", &["auth.json"]),
+    ("GRADLE_USER_HOME", &["gradle.properties"]),
+    ("MAVEN_SETTINGS", &[""]),
+    ("HEX_HOME", &["hex.config"]),
+    ("CARGO_HOME", &["credentials", "credentials.toml", "config", "config.toml"]),
+];
+
+/// The variables above, for those who hand over what is set.
+pub(crate) fn place_variables() -> impl Iterator<Item = &'static str> {
+    NAMED.iter().map(|(name, _)| *name).chain(["XDG_CONFIG_HOME"])
+}
+
+/// Variables with addresses of registries, which may hold a password.
+const ADDRESSES: &[&str] = &[
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_FIND_LINKS",
+    "UV_INDEX_URL",
+    "UV_EXTRA_INDEX_URL",
+    "UV_DEFAULT_INDEX",
+    "UV_INDEX",
+    "NPM_CONFIG_REGISTRY",
+    "YARN_REGISTRY",
+    "GOPROXY",
+];
+
 /// Words in a file of settings that stand beside a password, in small letters.
 const SIGNS: &[&str] =
     &["_auth", "token", "passw", "secret", "apikey", "api_key", "api-key", "privatekey", "keyfile"];
@@ -112,6 +149,9 @@ const PATTERNS: &[(&str, &str)] = &[
     ("POETRY_PYPI_TOKEN_", ""),
     ("POETRY_HTTP_BASIC_", "_PASSWORD"),
     ("UV_INDEX_", "_PASSWORD"),
+    ("UV_INDEX_", "_USERNAME"),
+    ("NPM_CONFIG_//", ""),
+    ("NUGETPACKAGESOURCECREDENTIALS_", ""),
     ("BUNDLE_", "__COM"),
     ("BUNDLE_", "__ORG"),
 ];
@@ -120,12 +160,19 @@ const PATTERNS: &[(&str, &str)] = &[
 const LARGEST: u64 = 256 * 1024;
 
 /// Which of these files a command may not see.
-pub(crate) fn hidden(home: &Path, cargo_home: Option<&Path>) -> Vec<PathBuf> {
+pub(crate) fn hidden(home: &Path, variables: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = FILES.iter().map(|path| home.join(path)).collect();
     let mut settings: Vec<PathBuf> = SETTINGS.iter().map(|path| home.join(path)).collect();
-    if let Some(cargo) = cargo_home {
-        paths.extend(["credentials", "credentials.toml"].map(|name| cargo.join(name)));
-        settings.extend(["config", "config.toml"].map(|name| cargo.join(name)));
+    if let Some(config) = variables.get("XDG_CONFIG_HOME").map(Path::new) {
+        let below = |path: &&str| path.strip_prefix(".config/").map(|path| config.join(path));
+        paths.extend(FILES.iter().filter_map(below));
+        settings.extend(SETTINGS.iter().filter_map(below));
+    }
+    for (name, below) in NAMED {
+        let Some(place) = variables.get(*name).map(Path::new) else { continue };
+        settings.extend(
+            below.iter().map(|file| if file.is_empty() { place.to_owned() } else { place.join(file) }),
+        );
     }
     paths.extend(settings.into_iter().filter(|path| may_hold_credentials(path)));
     paths
@@ -142,11 +189,14 @@ fn may_hold_credentials(path: &Path) -> bool {
 
 fn holds_credentials(text: &str) -> bool {
     let lower = text.to_lowercase();
-    lower.lines().any(|line| SIGNS.iter().any(|sign| has_value(line, sign)))
-        || lower
-            .split("://")
-            .skip(1)
-            .any(|rest| rest.split(['/', '"', '\'', ' ', '\n']).next().unwrap_or_default().contains('@'))
+    lower.lines().any(|line| SIGNS.iter().any(|sign| has_value(line, sign))) || has_user_in_address(&lower)
+}
+
+/// `https://name:password@host`.
+fn has_user_in_address(text: &str) -> bool {
+    text.split("://")
+        .skip(1)
+        .any(|rest| rest.split(['/', '"', '\'', ' ', ',', '\n']).next().unwrap_or_default().contains('@'))
 }
 
 /// `sign = value`, where the value is neither empty nor the name of a variable.
@@ -157,9 +207,12 @@ fn has_value(line: &str, sign: &str) -> bool {
     !value.is_empty() && !value.starts_with('$') && !value.starts_with('<')
 }
 
-/// Whether a variable holds such a token, by its name.
-pub fn is_credential_variable(name: &OsStr) -> bool {
+/// Whether a variable holds such a token, by its name, or by a password in its address.
+pub fn is_credential_variable(name: &OsStr, value: &OsStr) -> bool {
     let Some(name) = name.to_str().map(str::to_ascii_uppercase) else { return false };
+    if ADDRESSES.contains(&name.as_str()) {
+        return has_user_in_address(&value.to_string_lossy());
+    }
     VARIABLES.contains(&name.as_str())
         || PATTERNS.iter().any(|(start, end)| {
             name.len() > start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
@@ -197,12 +250,35 @@ mod tests {
         for name in
             ["NPM_TOKEN", "npm_config__authToken", "CARGO_REGISTRIES_OWN_TOKEN", "POETRY_PYPI_TOKEN_PYPI"]
         {
-            assert!(is_credential_variable(OsStr::new(name)), "{name}");
+            assert!(is_credential_variable(OsStr::new(name), OsStr::new("x")), "{name}");
         }
         for name in
             ["PATH", "CARGO_HOME", "npm_config_registry", "GITHUB_TOKEN", "CARGO_REGISTRIES_OWN_INDEX"]
         {
-            assert!(!is_credential_variable(OsStr::new(name)), "{name}");
+            assert!(!is_credential_variable(OsStr::new(name), OsStr::new("x")), "{name}");
         }
+        let address = |value: &str| is_credential_variable(OsStr::new("PIP_INDEX_URL"), OsStr::new(value));
+        assert!(
+            address("https://me:word@packages.example.com/simple") && !address("https://pypi.org/simple")
+        );
+        assert!(is_credential_variable(
+            OsStr::new("npm_config_//npm.example.com/:_authToken"),
+            OsStr::new("x")
+        ));
+    }
+
+    #[test]
+    fn places_that_variables_name_are_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("other-npmrc");
+        fs::write(&file, "//registry.npmjs.org/:_authToken=npm_x").unwrap();
+        let place = |name: &str, path: &Path| (name.to_owned(), path.display().to_string());
+        let variables =
+            [place("NPM_CONFIG_USERCONFIG", &file), place("XDG_CONFIG_HOME", folder.path())].into();
+        let found = hidden(Path::new("/home/me"), &variables);
+        assert!(
+            found.contains(&file) && found.contains(&folder.path().join("pypoetry/auth.toml")),
+            "{found:?}"
+        );
     }
 }

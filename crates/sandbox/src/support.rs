@@ -77,20 +77,20 @@ pub fn expected() -> Option<Support> {
     Some(Support::Landlock { reason: reason.to_owned() })
 }
 
-/// Answers of the kernel that stay the same: not permitted, no such call, unknown arguments. Others, such as a lack of
-/// memory or of descriptors, may pass.
-const LASTING: &[&str] = &[
-    "(os error 1)",
-    "(os error 13)",
-    "(os error 22)",
-    "(os error 38)",
-    "(os error 95)",
-    "the kernel has none",
-];
+/// Answers of the kernel about namespaces that stay the same: not permitted, no such call, unknown arguments. Others, such
+/// as a lack of memory or of descriptors, may pass.
+const LASTING: &[&str] =
+    &["(os error 1)", "(os error 13)", "(os error 22)", "(os error 38)", "(os error 95)"];
+
+/// The same for Landlock, which needs no permission.
+const LASTING_LANDLOCK: &[&str] = &["the kernel has none", "(os error 38)", "(os error 95)"];
 
 /// Whether the same trial would fail again, by the words of the helper.
-pub fn is_lasting(reason: &str) -> bool {
-    LASTING.iter().any(|words| reason.contains(words)) || expected().is_some()
+pub fn is_lasting(mode: Mode, reason: &str) -> bool {
+    match mode {
+        Mode::Namespaces => LASTING.iter().any(|words| reason.contains(words)) || expected().is_some(),
+        Mode::Landlock => LASTING_LANDLOCK.iter().any(|words| reason.contains(words)),
+    }
 }
 
 /// The capability without which a container's filter refuses namespaces.
@@ -129,15 +129,17 @@ mod tests {
 
     #[test]
     fn what_may_pass_is_not_taken_for_the_machine() {
-        assert!(is_lasting("user namespaces are forbidden: Operation not permitted (os error 1)"));
-        assert!(is_lasting("Landlock: the kernel has none"));
-        if expected().is_none() {
-            for reason in [
-                "fork: Resource temporarily unavailable (os error 11)",
-                "covers: No space left (os error 28)",
-            ] {
-                assert!(!is_lasting(reason), "{reason}");
-            }
+        assert!(is_lasting(
+            Mode::Namespaces,
+            "user namespaces are forbidden: Operation not permitted (os error 1)"
+        ));
+        assert!(is_lasting(Mode::Landlock, "Landlock: the kernel has none"));
+        for reason in
+            ["fork: Resource temporarily unavailable (os error 11)", "covers: No space left (os error 28)"]
+        {
+            assert!(!is_lasting(Mode::Landlock, reason), "{reason}");
+            assert!(!is_lasting(Mode::Namespaces, reason) || expected().is_some(), "{reason}");
         }
+        assert!(!is_lasting(Mode::Landlock, "the working directory: Permission denied (os error 13)"));
     }
 }

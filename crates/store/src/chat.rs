@@ -114,6 +114,32 @@ pub(crate) fn delete_some(
     Ok(places.len())
 }
 
+/// Gives up to `limit` facts after a place their checksums, where they have none. Returns the place of the last one; none where
+/// none was left. Must run inside a write transaction.
+pub(crate) fn sum_some(connection: &Connection, after: i64, limit: usize) -> Result<Option<i64>, StoreError> {
+    let mut select = connection.prepare_cached(
+        "SELECT place, at, kind, body FROM facts WHERE place > ?1 AND sum IS NULL ORDER BY place LIMIT ?2",
+    )?;
+    let mut rows = select.query((after, limit))?;
+    let (mut sums, mut last, mut size) = (Vec::new(), None, 0);
+    while size < PAGE
+        && let Some(row) = rows.next()?
+    {
+        let place: i64 = row.get(0)?;
+        last = Some(place);
+        // A damaged one stays as it is.
+        if let (Ok(at), Ok(kind), Ok(body)) =
+            (row.get::<_, u64>(1), row.get::<_, String>(2), row.get::<_, String>(3))
+        {
+            sums.push((place, checksum::of_fact(&place.to_le_bytes(), at, &kind, &body)));
+            size += body.len();
+        }
+    }
+    let mut update = connection.prepare_cached("UPDATE facts SET sum = ?2 WHERE place = ?1")?;
+    sums.iter().try_for_each(|sum| update.execute(*sum).map(drop))?;
+    Ok(last)
+}
+
 pub(crate) fn newest(connection: &Connection, session: &SessionId) -> Result<Option<u64>, StoreError> {
     let Some(row) = IndexRow::find(connection, session.as_str())? else { return Ok(None) };
     row.check()?;
@@ -185,7 +211,15 @@ fn read_fact(row: &IndexRow, place: i64, found: &Row<'_>) -> Result<(Recorded, u
     if !is_whole {
         return Err(changed().into());
     }
-    Ok((decode(number, at, kind, body)?, body.len()))
+    match decode(number, at, kind, body) {
+        Ok(fact) => Ok((fact, body.len())),
+        // Without a checksum it is more likely damage than a fact of a newer build.
+        Err(_) if sum.is_none() => Err(changed().into()),
+        Err(failure) => {
+            let message = failure.message.replace("this chat", &format!("the chat {}", row.name()));
+            Err(Failure { message, ..failure }.into())
+        }
+    }
 }
 
 pub(crate) fn preview(

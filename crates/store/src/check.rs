@@ -6,6 +6,7 @@ use std::path::Path;
 
 use domain::Failure;
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 
 use crate::error::StoreError;
 use crate::files::StoreFiles;
@@ -20,7 +21,11 @@ pub fn check_file(directory: &Path) -> Result<Option<Vec<String>>, Failure> {
     if !path.exists() {
         return Ok(None);
     }
-    let checked = database::connect(&path).and_then(|connection| problems(&connection));
+    let checked = database::connect(&path).and_then(|connection| {
+        // The log stays as it is: a repair may want to copy it.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        problems(&connection)
+    });
     match checked {
         Ok(problems) => Ok(Some(problems)),
         Err(error) if error.is_damage() => Ok(Some(vec![error.into_failure(&path).message])),

@@ -12,6 +12,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::error::StoreError;
 use crate::files::StoreFiles;
+use crate::log_damage::LogBefore;
 use crate::{log, migrations, unused_bytes};
 
 /// The longest wait for a lock that another process holds.
@@ -86,6 +87,7 @@ fn open(files: &StoreFiles, role: Role) -> Result<OpenFile, StoreError> {
     let guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     files.prepare()?;
     let path = files.database();
+    let log = LogBefore::read(&path);
     let mut connection = connect(&path)?;
     let identity = identity_of(&path);
     drop(guard);
@@ -98,6 +100,9 @@ fn open(files: &StoreFiles, role: Role) -> Result<OpenFile, StoreError> {
         checked => checked?,
     };
     use_write_ahead_log(&connection)?;
+    if let Some(log) = log {
+        log.check(&connection)?;
+    }
     if !current {
         migrations::migrate(&mut connection, &path)?;
     }

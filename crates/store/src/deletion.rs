@@ -1,7 +1,8 @@
 //! Deletes chats in short steps, so that nobody waits long: their facts and words, then their old states in the log.
 //!
 //! Must not know replies. Invariants: a hidden chat is in the table `deleted` until no file holds its text, so that the next
-//! process goes on where this one died; the cost follows the size of the chat, except once in a file of an older format.
+//! process goes on where this one died; the cost follows the size of the chat, except once in a file of an older format;
+//! no step holds the write lock for long.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::StoreError;
 use crate::search::Words;
-use crate::{chat, key_values, log, migrations};
+use crate::{chat, key_values, log, migrations, search};
 
 /// Others wait while facts are deleted: about so long at most.
 const LONGEST_LOCK: Duration = Duration::from_millis(2);
@@ -23,6 +24,9 @@ const MOST_FACTS: usize = 1024;
 /// Tries to empty the log before the deletion waits: other processes use it without a pause.
 const MOST_TRIES: usize = 100;
 
+/// Steps of merging the index of words; a damaged one may never say that it is merged.
+const MOST_MERGES: usize = 1_000_000;
+
 /// The stored value which says that pages of the file may hold copies of rows: builds up to format 3 wrote them there.
 const COPIES: (&str, &str) = ("store", "copies");
 
@@ -31,8 +35,10 @@ const COPIES: (&str, &str) = ("store", "copies");
 pub(crate) enum Step {
     /// Deletes so many facts of hidden chats.
     Facts(usize),
-    /// Writes the whole file anew, after the facts of these chats were deleted.
-    Rewrite { chats: Vec<i64> },
+    /// Writes so many old facts after this place anew, after the facts of these chats were deleted.
+    OldFacts { after: i64, most: usize, chats: Vec<i64> },
+    /// Writes the index of words anew; so many steps were done already.
+    OldWords { steps: usize, chats: Vec<i64> },
     /// Brings the new states of pages from the log into the file.
     WriteBack { chats: Vec<i64> },
     /// Removes the old states of pages from the log; so often it was tried already.
@@ -74,12 +80,8 @@ pub(crate) fn advance(connection: &mut Connection, step: Step) -> Result<Outcome
             }
             next => next?,
         }),
-        Step::Rewrite { chats } => {
-            // Others wait meanwhile, once in the life of a file.
-            connection.execute_batch("PRAGMA temp_store = FILE; VACUUM; PRAGMA temp_store = MEMORY;")?;
-            key_values::remove(connection, COPIES.0, COPIES.1)?;
-            Outcome::Next(Step::WriteBack { chats })
-        }
+        Step::OldFacts { after, most, chats } => Outcome::Next(write_anew(connection, after, most, chats)?),
+        Step::OldWords { steps, chats } => Outcome::Next(merge_old_words(connection, steps, chats)?),
         Step::WriteBack { chats } => {
             log::write_back(connection)?;
             Outcome::Next(Step::EmptyLog { tries: 0, chats })
@@ -113,19 +115,64 @@ fn delete_facts(connection: &mut Connection, most: usize, words: Words) -> Resul
     }
     transaction.commit()?;
     if left == 0 {
-        let took = start.elapsed();
-        let most = match took {
-            _ if took > LONGEST_LOCK => most / 2,
-            _ if took < LONGEST_LOCK / 2 => most + most.div_ceil(4),
-            _ => most,
-        };
-        return Ok(Step::Facts(most.clamp(FEWEST_FACTS, MOST_FACTS)));
+        return Ok(Step::Facts(adapted(most, start.elapsed())));
     }
     let has_copies = key_values::get(connection, COPIES.0, COPIES.1)?.is_some();
     Ok(match has_copies {
-        true => Step::Rewrite { chats },
+        true => Step::OldFacts { after: 0, most: FACTS, chats },
         false => Step::WriteBack { chats },
     })
+}
+
+/// As many facts as others can wait for.
+fn adapted(most: usize, took: Duration) -> usize {
+    let most = match took {
+        _ if took > LONGEST_LOCK => most / 2,
+        _ if took < LONGEST_LOCK / 2 => most + most.div_ceil(4),
+        _ => most,
+    };
+    most.clamp(FEWEST_FACTS, MOST_FACTS)
+}
+
+/// Gives some facts that are older than checksums their checksums. That changes every page that an older build wrote, so that it
+/// goes into the file without copies. Returns what comes next.
+fn write_anew(
+    connection: &mut Connection,
+    after: i64,
+    most: usize,
+    chats: Vec<i64>,
+) -> Result<Step, StoreError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let start = Instant::now();
+    migrations::still_current(&transaction)?;
+    let last = chat::sum_some(&transaction, after, most)?;
+    transaction.commit()?;
+    Ok(match last {
+        Some(after) => Step::OldFacts { after, most: adapted(most, start.elapsed()), chats },
+        None => Step::OldWords { steps: 0, chats },
+    })
+}
+
+/// Merges all parts of the index of words into one, some pages at a time: none of the pages from before is left then.
+fn merge_old_words(connection: &mut Connection, steps: usize, chats: Vec<i64>) -> Result<Step, StoreError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    migrations::still_current(&transaction)?;
+    let merged = match steps {
+        0 => search::begin_whole_merge(&transaction).map(|()| true),
+        _ => search::merge_some(&transaction),
+    };
+    let goes_on = match merged.map_err(StoreError::from) {
+        // A repair makes a damaged index anew.
+        Err(error) if error.is_damage() => return Ok(Step::WriteBack { chats }),
+        merged => merged? && steps < MOST_MERGES,
+    };
+    if goes_on {
+        transaction.commit()?;
+        return Ok(Step::OldWords { steps: steps + 1, chats });
+    }
+    key_values::remove(&transaction, COPIES.0, COPIES.1)?;
+    transaction.commit()?;
+    Ok(Step::WriteBack { chats })
 }
 
 fn hidden(connection: &Connection) -> rusqlite::Result<Vec<i64>> {

@@ -2,7 +2,7 @@
 //!
 //! Must not know what is in the files. Invariant: folders are 0700 and files 0600 under every umask.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,6 +38,17 @@ impl StoreFiles {
 
     pub(crate) fn leases(&self) -> PathBuf {
         self.directory.join("leases")
+    }
+
+    /// The file that a repair has locked.
+    pub(crate) fn repair_lock(&self) -> PathBuf {
+        self.directory.join("repair.lock")
+    }
+
+    /// Whether a repair runs: what is written to a chat meanwhile would be lost.
+    pub(crate) fn is_being_repaired(&self) -> bool {
+        let Ok(file) = File::open(self.repair_lock()) else { return false };
+        matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
     }
 
     /// Creates the store's folder and an empty database file where they do not exist.

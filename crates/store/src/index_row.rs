@@ -4,6 +4,7 @@
 //! shown as damaged, and nothing is made of it or appended to its chat.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use domain::SessionId;
 use domain::store::SessionSummary;
@@ -13,6 +14,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use crate::checksum;
 use crate::encoded::{IndexUpdate, damaged_chat};
 use crate::error::StoreError;
+use crate::salvage;
 
 /// In the order of `IndexRow::read`.
 pub(crate) const COLUMNS: &str =
@@ -41,10 +43,52 @@ pub(crate) struct IndexRow {
 }
 
 impl IndexRow {
-    pub(crate) fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option<Self>> {
-        let mut statement =
-            connection.prepare_cached(&format!("SELECT {COLUMNS} FROM sessions WHERE id = ?1"))?;
-        statement.query_row([id], |row| Ok(Self::read(row))).optional()
+    pub(crate) fn find(connection: &Connection, id: &str) -> Result<Option<Self>, StoreError> {
+        let query = format!("SELECT {COLUMNS} FROM sessions WHERE id = ?1");
+        let found = connection
+            .prepare_cached(&query)
+            .and_then(|mut statement| statement.query_row([id], |row| Ok(Self::read(row))).optional());
+        match found.map_err(StoreError::from) {
+            // The index of ids may be damaged and the row whole.
+            Err(error) if error.is_damage() => match Self::readable(connection).remove(id) {
+                Some(row) => Ok(Some(row)),
+                None => Err(error.of_chat(id)),
+            },
+            found => found,
+        }
+    }
+
+    /// The rows of a damaged table that can be read, by their ids.
+    pub(crate) fn readable(connection: &Connection) -> HashMap<String, Self> {
+        let mut rows = HashMap::new();
+        let query = format!("SELECT {COLUMNS} FROM sessions NOT INDEXED ORDER BY key");
+        salvage::scan(connection, &query, |row| {
+            let row = Self::read(row);
+            rows.insert(row.id.clone(), row);
+        });
+        rows
+    }
+
+    /// What is known of a chat whose row cannot be read.
+    pub(crate) fn lost(key: i64, id: String) -> Self {
+        Self {
+            key,
+            id,
+            title: None,
+            model: None,
+            workspace: String::new(),
+            parent: None,
+            created: 0,
+            updated: 0,
+            messages: 0,
+            newest: 0,
+            unsummed: 0,
+            is_whole: false,
+        }
+    }
+
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole
     }
 
     /// Never fails, so that one damaged row does not hide the others.
@@ -78,20 +122,9 @@ impl IndexRow {
                      ?1, '[]', ?2, ?2, 0, 0)",
             )?
             .execute((id, now))?;
-        Ok(Self {
-            key: connection.last_insert_rowid(),
-            id: id.to_owned(),
-            title: None,
-            model: None,
-            workspace: "[]".to_owned(),
-            parent: None,
-            created: now,
-            updated: 0,
-            messages: 0,
-            newest: 0,
-            unsummed: 0,
-            is_whole: true,
-        })
+        let key = connection.last_insert_rowid();
+        let workspace = "[]".to_owned();
+        Ok(Self { workspace, created: now, is_whole: true, ..Self::lost(key, id.to_owned()) })
     }
 
     /// Takes over what new facts change, but for the number of messages.

@@ -59,6 +59,12 @@ impl Leases {
             if locked.is_none() || locked != platform::identity(&path).ok() {
                 continue;
             }
+            // After the lock: a repair that begins now sees it and does not go on.
+            if self.files.is_being_repaired() {
+                let _ = fs::remove_file(&path);
+                return Err(Failure::taken("The store of the chats is being repaired.")
+                    .hint("Try again when `dragoman store repair` has ended."));
+            }
             // Only the lock matters: on a full disk other processes do not see the name.
             let address = self.files.address().unwrap_or_default();
             let text = format!("{}\n{address}\n{session}\n", self.files.holder);

@@ -21,9 +21,11 @@ mod key_values;
 mod lease;
 mod listing;
 mod log;
+mod log_damage;
 mod migrations;
 mod record;
 mod repair;
+mod restoring;
 mod salvage;
 mod search;
 mod unused_bytes;
@@ -33,7 +35,7 @@ mod writer;
 pub use check::check_file;
 pub use journal::Journal;
 pub use record::{export_line, import_line};
-pub use repair::{DamagedChat, Repaired, has_unfinished_repair, repair};
+pub use repair::{DamagedChat, Repair, Repaired, repair};
 
 /// What another store of the same facts needs: their stored form, and the rules of the index and of the search.
 pub mod shared {

@@ -3,6 +3,7 @@
 //! Must not know facts. Invariant: the cost of a page depends neither on how many chats come before it nor on how many
 //! there are, also in a folder, unless titles are searched. Only chats of several folders are all looked at.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::iter::Peekable;
 
@@ -13,11 +14,41 @@ use crate::chat::QUARTER;
 use crate::error::StoreError;
 use crate::index_row::{COLUMNS, IndexRow};
 use crate::record::to_json;
+use crate::salvage;
 
 /// The same words as in the index `sessions_of_several_folders`, or SQLite does not use it.
 const SEVERAL_FOLDERS: &str = "workspace LIKE '%\",\"%'";
 
 pub(crate) fn list(connection: &Connection, filter: &ListFilter) -> Result<Vec<SessionSummary>, StoreError> {
+    match list_by_indexes(connection, filter) {
+        Err(error) if error.is_damage() => Ok(list_readable(connection, filter)),
+        listed => listed,
+    }
+}
+
+/// Where the table or its indexes are damaged: the rows that can be read, and the ids of the others.
+fn list_readable(connection: &Connection, filter: &ListFilter) -> Vec<SessionSummary> {
+    let mut rows = IndexRow::readable(connection);
+    salvage::scan(connection, salvage::IDS, |row| {
+        if let (Ok(key), Ok(id)) = (row.get::<_, i64>(0), row.get::<_, String>(1)) {
+            rows.entry(id.clone()).or_insert_with(|| IndexRow::lost(key, id));
+        }
+    });
+    let last = filter.after.as_ref().map(|after| {
+        let key = rows.get(after.id.as_str()).map_or(0, |row| row.key);
+        (after.updated_at, key)
+    });
+    let mut rows: Vec<IndexRow> = rows.into_values().collect();
+    rows.retain(|row| last.is_none_or(|last| (row.updated, row.key) < last));
+    rows.sort_by_key(|row| Reverse((row.updated, row.key)));
+    let text = filter.text.as_deref().map(str::to_lowercase);
+    // Nobody knows the folder of a damaged one.
+    let listed = rows.into_iter().map(|row| (row.is_whole(), row.into_summary()));
+    let listed = listed.filter(|(is_whole, row)| !is_whole || matches(row, filter, text.as_deref()));
+    listed.map(|(_, summary)| summary).take(filter.limit.unwrap_or(usize::MAX)).collect()
+}
+
+fn list_by_indexes(connection: &Connection, filter: &ListFilter) -> Result<Vec<SessionSummary>, StoreError> {
     let (updated, key) = position(connection, filter.after.as_ref())?;
     let query = |condition: &str, workspace: Option<String>| -> Result<_, StoreError> {
         let mut statement = connection.prepare_cached(&format!(

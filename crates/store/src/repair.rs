@@ -4,38 +4,28 @@
 //! Invariants: the damaged file is copied before anything changes; a process that dies on the way loses nothing, because the
 //! new file is complete before it is used; where facts of a chat are lost, the chat says so; what was deleted stays deleted.
 
-use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
-use domain::command::SessionSettings;
-use domain::event::{Notice, SessionOpened};
-use domain::{Fact, Failure, Level, SessionId};
+use domain::Failure;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use crate::chat::{self, MOST_FACTS, fact_key};
-use crate::encoded::EncodedFact;
 use crate::error::StoreError;
 use crate::files::{self, StoreFiles};
-use crate::record::decode_fact;
-use crate::salvage::{self, DamagedFile, KnownChat, StoredFact};
+use crate::restoring::{Restoring, Staging};
+use crate::salvage::DamagedFile;
 use crate::{database, key_values, lease, log, unused_bytes};
-
-/// The folder of the new file from when it is complete until it is in place.
-const COMPLETE: &str = "repaired";
-
-/// Facts of a chat that are held in memory together.
-const BATCH: usize = 256;
 
 /// Tries to put the new file in place while other processes use the old one, and the pause between two.
 const TRIES: usize = 100;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// So far behind the facts that were saved a fact that was changed still counts as one of its chat: its number may have been changed.
-const MOST_GUESSED: u64 = 1000;
+/// Tries to take the lock while other processes look at it, and to copy the file while one writes its log back.
+const LOCK_TRIES: usize = 50;
+const COPY_TRIES: usize = 10;
 
 /// What a repair did.
 #[derive(Debug, Default)]
@@ -46,6 +36,8 @@ pub struct Repaired {
     pub damaged: Vec<DamagedChat>,
     /// The copy of the damaged file; none where this run only finished what an earlier one had begun.
     pub copy: Option<PathBuf>,
+    /// What an earlier repair had saved before it was interrupted, where the store was used since.
+    pub aside: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -58,52 +50,160 @@ pub struct DamagedChat {
     pub lost: u64,
 }
 
-/// Repairs the file in this folder. `progress` gets how many chats are done and how many there are.
-pub fn repair(directory: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Repaired, Failure> {
-    let files = StoreFiles::new(directory, String::new());
-    let path = files.database();
-    if !path.exists() {
-        return Err(Failure::user(format!("There is no chat database {}.", path.display())));
-    }
-    if let Some(holder) = lease::living_holders(&files).into_iter().next() {
-        return Err(Failure::taken(format!("A chat is in use by {holder}."))
-            .hint("End the other Dragoman, then repair the store."));
-    }
-    let complete = directory.join(COMPLETE);
-    let repaired = match has_unfinished_repair(directory) {
-        // An earlier run ended before the new file was in place.
-        true => Repaired::default(),
-        false => {
-            let copy = keep_copy(&path).map_err(|error| files::unusable(&path, &error))?;
-            let unfinished = directory.join("repair");
-            let repaired =
-                rebuild(&unfinished, &copy, progress).map_err(|error| error.into_failure(&path))?;
-            fs::rename(&unfinished, &complete).map_err(|error| files::unusable(&complete, &error))?;
-            repaired
+/// A repair that has begun: nobody can take the lease of a chat until it is dropped, and the file is copied.
+pub struct Repair {
+    files: StoreFiles,
+    directory: PathBuf,
+    copy: Option<PathBuf>,
+    aside: Option<PathBuf>,
+    _lock: RepairLock,
+}
+
+impl Repair {
+    /// Must not run while this process has the store open.
+    pub fn begin(directory: &Path) -> Result<Self, Failure> {
+        let files = StoreFiles::new(directory, String::new());
+        let path = files.database();
+        if !path.exists() {
+            return Err(Failure::user(format!("There is no chat database {}.", path.display())));
         }
+        let lock = RepairLock::take(files.repair_lock())?;
+        if let Some(holder) = lease::living_holders(&files).into_iter().next() {
+            return Err(Failure::taken(format!("A chat is in use by {holder}."))
+                .hint("End the other Dragoman, then repair the store."));
+        }
+        let mut repair =
+            Self { files, directory: directory.to_owned(), copy: None, aside: None, _lock: lock };
+        repair.prepare(&path).map_err(|error| files::unusable(&path, &error))?;
+        Ok(repair)
+    }
+
+    /// Whether an earlier run has saved everything already and the file has not changed since.
+    pub fn is_unfinished(&self) -> bool {
+        self.complete().is_dir()
+    }
+
+    /// There is nothing to repair.
+    pub fn cancel(self) {
+        for end in ["", "-wal"] {
+            if let Some(copy) = &self.copy {
+                let _ = fs::remove_file(with_suffix(copy, end));
+            }
+        }
+    }
+
+    /// `progress` gets how many chats are done and how many there are.
+    pub fn run(self, progress: &mut dyn FnMut(u64, u64)) -> Result<Repaired, Failure> {
+        let (path, complete) = (self.files.database(), self.complete());
+        let mut repaired = Repaired::default();
+        if let Some(copy) = &self.copy {
+            let unfinished = self.directory.join("repair");
+            repaired =
+                rebuild(&unfinished, copy, &path, progress).map_err(|error| error.into_failure(&path))?;
+            let moved = note_state(&unfinished, &path).and_then(|()| fs::rename(&unfinished, &complete));
+            moved.map_err(|error| files::unusable(&complete, &error))?;
+        }
+        let new = StoreFiles::new(&complete, String::new()).database();
+        replace(&path, &new, &complete).map_err(|error| error.into_failure(&path))?;
+        fs::remove_dir_all(&complete).map_err(|error| files::unusable(&complete, &error))?;
+        repaired.aside.clone_from(&self.aside);
+        Ok(repaired)
+    }
+
+    /// Copies the file, unless what an earlier run has saved belongs to this very file.
+    fn prepare(&mut self, path: &Path) -> io::Result<()> {
+        let complete = self.complete();
+        if complete.is_dir() {
+            if fs::read_to_string(complete.join(STATE)).is_ok_and(|noted| noted == state(path)) {
+                return Ok(());
+            }
+            // The store was used since: what was saved then must not replace it, and is kept.
+            let aside = with_suffix(path, &format!(".repaired-{}", seconds()));
+            fs::rename(StoreFiles::new(&complete, String::new()).database(), &aside)?;
+            fs::remove_dir_all(&complete)?;
+            self.aside = Some(aside);
+        }
+        self.copy = Some(keep_copy(path)?);
+        Ok(())
+    }
+
+    /// The folder of the new file from when it is complete until it is in place.
+    fn complete(&self) -> PathBuf {
+        self.directory.join("repaired")
+    }
+}
+
+/// Repairs the file in this folder.
+pub fn repair(directory: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Repaired, Failure> {
+    Repair::begin(directory)?.run(progress)
+}
+
+/// While it is locked, nobody can take the lease of a chat.
+struct RepairLock {
+    path: PathBuf,
+    _file: fs::File,
+}
+
+impl RepairLock {
+    fn take(path: PathBuf) -> Result<Self, Failure> {
+        let file = files::private_file(&path).map_err(|error| files::unusable(&path, &error))?;
+        for _ in 0..LOCK_TRIES {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { path, _file: file }),
+                Err(fs::TryLockError::WouldBlock) => std::thread::sleep(PAUSE / 5),
+                Err(fs::TryLockError::Error(error)) => return Err(files::unusable(&path, &error)),
+            }
+        }
+        Err(Failure::taken("Another process repairs the store.").hint("Wait until it has ended."))
+    }
+}
+
+impl Drop for RepairLock {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// The name of the note about the file that a new one was made for.
+const STATE: &str = "state";
+
+/// Lengths and times of the file and its log: they tell whether anybody has written since.
+fn state(path: &Path) -> String {
+    let of = |path: &Path| {
+        let data = fs::metadata(path).ok().filter(|data| data.len() > 0)?;
+        let time = data.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        Some(format!("{} {}", data.len(), time.as_nanos()))
     };
-    let new = StoreFiles::new(&complete, String::new()).database();
-    replace(&path, &new).map_err(|error| error.into_failure(&path))?;
-    fs::remove_dir_all(&complete).map_err(|error| files::unusable(&complete, &error))?;
-    Ok(repaired)
+    format!("{:?} {:?}", of(path), of(&with_suffix(path, "-wal")))
 }
 
-/// Whether a repair ended before the new file was in the place of the old one.
-pub fn has_unfinished_repair(directory: &Path) -> bool {
-    directory.join(COMPLETE).is_dir()
+fn note_state(folder: &Path, path: &Path) -> io::Result<()> {
+    fs::write(folder.join(STATE), state(path))
 }
 
-/// Before SQLite has the file open: closing a second handle would drop its locks.
+fn seconds() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// Before SQLite has the file open: closing a second handle would drop its locks. Nobody can write to a chat, but another
+/// process may write its log back: then it begins again.
 fn keep_copy(path: &Path) -> io::Result<PathBuf> {
-    let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-    let copy = with_suffix(path, &format!(".damaged-{seconds}"));
-    for end in ["", "-wal"] {
-        let from = with_suffix(path, end);
-        if from.exists() {
-            let mut to = files::private_file(&with_suffix(&copy, end))?;
+    let copy = with_suffix(path, &format!(".damaged-{}", seconds()));
+    for _ in 0..COPY_TRIES {
+        let before = state(path);
+        for end in ["-wal", ""] {
+            let (from, to) = (with_suffix(path, end), with_suffix(&copy, end));
+            if !from.exists() {
+                let _ = fs::remove_file(to);
+                continue;
+            }
+            let mut to = files::private_file(&to)?;
             to.set_len(0)?;
             io::copy(&mut fs::File::open(from)?, &mut to)?;
             to.sync_all()?;
+        }
+        if state(path) == before {
+            break;
         }
     }
     Ok(copy)
@@ -115,17 +215,23 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     path.into()
 }
 
-/// Fills a new store in `folder` with what can be read from the copy.
-fn rebuild(folder: &Path, copy: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Repaired, StoreError> {
+/// Fills a new store in `folder` with what can be read from the copy, and with the small records as they are in the file
+/// now: they need no lease.
+fn rebuild(
+    folder: &Path,
+    copy: &Path,
+    path: &Path,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Repaired, StoreError> {
     if folder.exists() {
         fs::remove_dir_all(folder).map_err(|error| files::unusable(folder, &error))?;
     }
     let mut target = database::create(&StoreFiles::new(folder, String::new()))?;
     target.execute_batch("PRAGMA synchronous = OFF")?;
     let mut repaired = Repaired { copy: Some(copy.to_owned()), ..Repaired::default() };
-    let source = DamagedFile::open(copy)?;
-    let staged = Staging::fill(&folder.join("staged.sqlite"), &source)?;
+    let mut source = DamagedFile::open(copy)?;
     let mut chats = source.chats();
+    let staged = Staging::fill(&folder.join("staged.sqlite"), &source)?;
     let deleted = source.deleted();
     for key in staged.keys()? {
         chats.entry(key).or_default();
@@ -139,222 +245,33 @@ fn rebuild(folder: &Path, copy: &Path, progress: &mut dyn FnMut(u64, u64)) -> Re
         Restoring { source: &source, staged: &staged, target: &mut target, repaired: &mut repaired };
     restored.all(chats, progress)?;
     let transaction = target.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut outcome = Ok(());
-    source.records(|kind, key, value| {
-        if outcome.is_ok() && kind != "store" {
-            outcome = key_values::insert(&transaction, &kind, &key, &value).map(drop);
-        }
-    });
-    outcome?;
-    transaction.commit()?;
-    target.execute_batch("PRAGMA synchronous = FULL")?;
-    log::empty(&mut target)?;
-    drop(source);
-    let _ = fs::remove_file(with_suffix(copy, "-shm"));
-    Ok(repaired)
-}
-
-/// The facts that were read, in the order of their places.
-struct Staging {
-    connection: Connection,
-    /// The places of facts that were found and not trusted.
-    changed: HashSet<i64>,
-}
-
-impl Staging {
-    fn fill(path: &Path, source: &DamagedFile) -> Result<Self, StoreError> {
-        files::private_file(path).map_err(|error| files::unusable(path, &error))?;
-        let connection = Connection::open(path)?;
-        connection.execute_batch(
-            "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
-             CREATE TABLE facts (place INTEGER PRIMARY KEY, at INTEGER, kind TEXT, body TEXT); BEGIN",
-        )?;
-        let mut staging = Self { connection, changed: HashSet::new() };
+    for source in [DamagedFile::open(path)?, source] {
         let mut outcome = Ok(());
-        staging.changed = source.facts(|fact| {
-            if outcome.is_ok() {
-                outcome = staging.keep(&fact);
+        source.records(|kind, key, value| {
+            if outcome.is_ok() && kind != "store" {
+                outcome = key_values::insert(&transaction, &kind, &key, &value).map(drop);
             }
         });
         outcome?;
-        staging.connection.execute_batch("COMMIT")?;
-        Ok(staging)
     }
-
-    fn keep(&self, fact: &StoredFact) -> rusqlite::Result<()> {
-        let mut insert =
-            self.connection.prepare_cached("INSERT OR IGNORE INTO facts VALUES (?1, ?2, ?3, ?4)")?;
-        insert.execute((fact.place, fact.at, &fact.kind, &fact.body)).map(drop)
+    transaction.commit()?;
+    target.execute_batch("PRAGMA synchronous = FULL")?;
+    log::empty(&mut target)?;
+    let _ = fs::remove_file(with_suffix(copy, "-shm"));
+    let log = with_suffix(copy, "-wal");
+    if fs::metadata(&log).is_ok_and(|data| data.len() == 0) {
+        let _ = fs::remove_file(log);
     }
-
-    fn keys(&self) -> rusqlite::Result<Vec<i64>> {
-        let mut statement = self.connection.prepare("SELECT DISTINCT place >> 32 FROM facts")?;
-        statement.query_map([], |row| row.get(0))?.collect()
-    }
-
-    fn numbers(&self, key: i64) -> Result<Vec<u64>, StoreError> {
-        let range = (fact_key(key, 0)?, fact_key(key, MOST_FACTS)?);
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT place FROM facts WHERE place BETWEEN ?1 AND ?2 ORDER BY place")?;
-        let places = statement.query_map(range, |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()?;
-        Ok(places.into_iter().map(|place| salvage::split(place).1).collect())
-    }
-
-    /// The newest number that the damaged file shows for a chat.
-    fn last_changed(&self, key: i64) -> u64 {
-        let places = self.changed.iter().map(|place| salvage::split(*place));
-        places.filter(|(chat, _)| *chat == key).map(|(_, number)| number).max().unwrap_or(0)
-    }
-
-    fn get(&self, key: i64, number: u64) -> Result<(u64, Fact), StoreError> {
-        let mut statement =
-            self.connection.prepare_cached("SELECT at, kind, body FROM facts WHERE place = ?1")?;
-        let row = |row: &rusqlite::Row<'_>| {
-            Ok((row.get::<_, u64>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
-        };
-        let (at, kind, body) = statement.query_row([fact_key(key, number)?], row)?;
-        let fact =
-            decode_fact(&kind, &body).map_err(|_| Failure::internal("A saved fact cannot be read."))?;
-        Ok((at, fact))
-    }
-}
-
-/// Writes the chats into the new file.
-struct Restoring<'a> {
-    source: &'a DamagedFile,
-    staged: &'a Staging,
-    target: &'a mut Connection,
-    repaired: &'a mut Repaired,
-}
-
-impl Restoring<'_> {
-    fn all(
-        mut self,
-        chats: BTreeMap<i64, KnownChat>,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<(), StoreError> {
-        let total = chats.len() as u64;
-        let mut used = HashSet::new();
-        for (done, (key, chat)) in (1..).zip(chats) {
-            // An id that was changed may be that of another chat.
-            let id = chat.id.clone().filter(|id| !id.is_empty() && !used.contains(id));
-            let id = id.unwrap_or_else(|| format!("recovered-{key}"));
-            used.insert(id.clone());
-            self.one(key, id, &chat)?;
-            progress(done, total);
-        }
-        Ok(())
-    }
-
-    fn one(&mut self, key: i64, id: String, chat: &KnownChat) -> Result<(), StoreError> {
-        let mut numbers = self.staged.numbers(key)?;
-        let shown = numbers.last().copied().unwrap_or(0);
-        let newest = match &chat.row {
-            Some(row) => row.newest.max(shown),
-            None => shown.max(self.staged.last_changed(key).min(shown + MOST_GUESSED)),
-        };
-        let known: HashSet<u64> = numbers.iter().copied().collect();
-        let missing: Vec<u64> = (1..=newest).filter(|number| !known.contains(number)).collect();
-        if !missing.is_empty() {
-            let mut outcome = Ok(());
-            self.source.find_facts(key, &missing, |fact| {
-                if outcome.is_ok() {
-                    outcome = self.staged.keep(&fact);
-                }
-            });
-            outcome?;
-            numbers = self.staged.numbers(key)?;
-        }
-        let saved = numbers.len() as u64;
-        let lost = newest.saturating_sub(saved);
-        let title = chat.row.as_ref().and_then(|row| row.title.clone());
-        if saved > 0 {
-            self.write(key, &id, chat, &numbers, newest)?;
-            self.repaired.chats += 1;
-            self.repaired.facts += saved;
-        }
-        if lost > 0 || chat.id.as_ref() != Some(&id) {
-            self.repaired.damaged.push(DamagedChat { id, title, saved, lost });
-        }
-        Ok(())
-    }
-
-    /// Appends the facts in their order, with a notice in the place of those that are lost.
-    fn write(
-        &mut self,
-        key: i64,
-        id: &str,
-        chat: &KnownChat,
-        numbers: &[u64],
-        newest: u64,
-    ) -> Result<(), StoreError> {
-        let session = SessionId::new(id);
-        let transaction = self.target.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut batch: Vec<(u64, Fact)> = Vec::new();
-        let mut expected = 1;
-        for number in numbers {
-            let (at, fact) = self.staged.get(key, *number)?;
-            if expected == 1 && !matches!(fact, Fact::SessionOpened(_)) {
-                batch.push((at, Fact::SessionOpened(opened(chat))));
-            }
-            if *number > expected {
-                batch.push((at, lost_notice(expected, *number - 1)));
-            }
-            batch.push((at, fact));
-            expected = *number + 1;
-            if batch.len() >= BATCH {
-                append(&transaction, &session, &mut batch)?;
-            }
-        }
-        if newest >= expected {
-            let at = batch.last().map_or(0, |(at, _)| *at);
-            batch.push((at, lost_notice(expected, newest)));
-        }
-        append(&transaction, &session, &mut batch)?;
-        Ok(transaction.commit()?)
-    }
-}
-
-/// Facts of one time are one append.
-fn append(
-    connection: &Connection,
-    session: &SessionId,
-    batch: &mut Vec<(u64, Fact)>,
-) -> Result<(), StoreError> {
-    for run in batch.chunk_by(|(one, _), (other, _)| one == other) {
-        let facts = run.iter().map(|(_, fact)| EncodedFact::new(fact)).collect::<Result<Vec<_>, _>>()?;
-        if let Some((at, _)) = run.first() {
-            chat::append(connection, session, &facts, *at)?;
-        }
-    }
-    batch.clear();
-    Ok(())
-}
-
-/// The first fact of a chat whose own is lost.
-fn opened(chat: &KnownChat) -> SessionOpened {
-    let row = chat.row.as_ref();
-    let workspace = row.and_then(|row| serde_json::from_str(&row.workspace).ok()).unwrap_or_default();
-    let title = row.and_then(|row| row.title.clone());
-    let settings = SessionSettings { title, ..SessionSettings::default() };
-    SessionOpened { workspace, settings, parent: None, client: String::new() }
-}
-
-fn lost_notice(first: u64, last: u64) -> Fact {
-    let count = last.saturating_sub(first) + 1;
-    let text = format!(
-        "A part of this chat is missing here: the file was damaged, and {count} facts (from {first} to {last}) could not be read."
-    );
-    Fact::Notice { notice: Notice { level: Level::Warning, text } }
+    Ok(repaired)
 }
 
 /// Puts the content of the new file into the old one, by SQLite's own means: other processes may have it open. A file that
 /// SQLite cannot even begin to read is emptied first.
-fn replace(path: &Path, new: &Path) -> Result<(), StoreError> {
+fn replace(path: &Path, new: &Path, complete: &Path) -> Result<(), StoreError> {
     match fill(path, new) {
         Err(error) if error.is_damage() => {
             reset(path)?;
+            note_state(complete, path).map_err(|error| files::unusable(complete, &error))?;
             fill(path, new)
         }
         outcome => outcome,

@@ -5,7 +5,7 @@
 //! be decoded.
 //! Must not know where the rows go. Invariant: every loop has an end that the file cannot move.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use rusqlite::config::DbConfig;
@@ -18,6 +18,10 @@ use crate::record::decode_fact;
 
 /// Facts of one chat that are asked for one by one.
 const MOST_LOOKUPS: u64 = 1_000_000;
+
+/// The keys and ids of chats as the index of ids has them: it does not read the table.
+pub(crate) const IDS: &str =
+    "SELECT key, id FROM sessions INDEXED BY sqlite_autoindex_sessions_1 ORDER BY id";
 
 /// A fact as it is stored.
 pub(crate) struct StoredFact {
@@ -39,6 +43,8 @@ pub(crate) struct DamagedFile {
     connection: Connection,
     /// Whether facts and entries have checksums.
     has_sums: bool,
+    /// By chat: the facts up to this number are older than checksums.
+    unsummed: HashMap<i64, u64>,
 }
 
 impl DamagedFile {
@@ -50,7 +56,7 @@ impl DamagedFile {
         // With the second, SQLite reads a file that was cut as far as it goes.
         connection.execute_batch("PRAGMA query_only = ON; PRAGMA writable_schema = ON;")?;
         let has_sums = connection.prepare("SELECT sum FROM facts LIMIT 0").is_ok();
-        Ok(Self { connection, has_sums })
+        Ok(Self { connection, has_sums, unsummed: HashMap::new() })
     }
 
     /// The keys of chats that were deleted and whose facts may still be there; none where that cannot be read.
@@ -60,10 +66,9 @@ impl DamagedFile {
     }
 
     /// The chats by their keys, as the table and its index of ids name them.
-    pub(crate) fn chats(&self) -> BTreeMap<i64, KnownChat> {
+    pub(crate) fn chats(&mut self) -> BTreeMap<i64, KnownChat> {
         let mut chats: BTreeMap<i64, KnownChat> = BTreeMap::new();
-        let by_index = "SELECT key, id FROM sessions INDEXED BY sqlite_autoindex_sessions_1 ORDER BY id";
-        self.scan(by_index, |row| {
+        self.scan(IDS, |row| {
             if let (Ok(key), Ok(id)) = (row.get(0), row.get(1)) {
                 chats.entry(key).or_default().id = Some(id);
             }
@@ -84,10 +89,12 @@ impl DamagedFile {
                 chat.id = chat.id.take().or(Some(row.id));
             }
         });
+        let rows = chats.iter().filter_map(|(key, chat)| Some((*key, chat.row.as_ref()?.unsummed)));
+        self.unsummed = rows.collect();
         chats
     }
 
-    /// Gives all facts whose checksum matches, in any order, some of them twice. Returns how many do not match.
+    /// After `chats`: gives all facts whose checksum matches, in any order, some of them twice. Returns the places of the others.
     pub(crate) fn facts(&self, mut keep: impl FnMut(StoredFact)) -> HashSet<i64> {
         let mut changed = HashSet::new();
         let query = format!("SELECT {} FROM facts ORDER BY place", self.fact_columns());
@@ -136,29 +143,41 @@ impl DamagedFile {
         };
         let is_whole = match sum {
             Some(sum) => sum == checksum::of_fact(&place.to_le_bytes(), at, &kind, &body),
-            None => true,
+            // A record that was damaged can have lost its checksum.
+            None => {
+                let (key, number) = split(place);
+                !self.has_sums || self.unsummed.get(&key).is_none_or(|unsummed| number <= *unsummed)
+            }
         };
         let is_whole = is_whole && place > 0 && decode_fact(&kind, &body).is_ok();
         if is_whole { Ok(StoredFact { place, at, kind, body }) } else { Err(place) }
     }
 
-    /// Shows the rows of a query that ends with its order, up to the first error, then from the other end.
-    fn scan(&self, query: &str, mut see: impl FnMut(&Row<'_>)) {
-        for query in [query.to_owned(), backwards(query)] {
-            if self.scan_one_way(&query, &mut see).is_ok() {
-                return;
-            }
-        }
+    fn scan(&self, query: &str, see: impl FnMut(&Row<'_>)) {
+        scan(&self.connection, query, see);
     }
+}
 
-    fn scan_one_way(&self, query: &str, see: &mut impl FnMut(&Row<'_>)) -> rusqlite::Result<()> {
-        let mut statement = self.connection.prepare(query)?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            see(row);
+/// Shows the rows of a query that ends with its order, up to the first error, then from the other end.
+pub(crate) fn scan(connection: &Connection, query: &str, mut see: impl FnMut(&Row<'_>)) {
+    for query in [query.to_owned(), backwards(query)] {
+        if scan_one_way(connection, &query, &mut see).is_ok() {
+            return;
         }
-        Ok(())
     }
+}
+
+fn scan_one_way(
+    connection: &Connection,
+    query: &str,
+    see: &mut impl FnMut(&Row<'_>),
+) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare(query)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        see(row);
+    }
+    Ok(())
 }
 
 /// The same query from its other end.

@@ -72,6 +72,15 @@ pub(crate) fn merge_some(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(connection.total_changes() - before >= 2)
 }
 
+/// Lets the following calls of `merge_some` merge all parts into one. Must run inside a write transaction.
+pub(crate) fn begin_whole_merge(connection: &Connection) -> rusqlite::Result<()> {
+    let pages = -i64::try_from(MERGE_STEP).unwrap_or(1);
+    connection
+        .prepare_cached("INSERT INTO search (search, rank) VALUES ('merge', ?1)")?
+        .execute([pages])
+        .map(drop)
+}
+
 /// What becomes of the words of a deleted message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Words {

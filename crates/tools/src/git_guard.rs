@@ -45,66 +45,6 @@ pub async fn git_environment(
     environment(&[folder], &scope, cancel).await
 }
 
-/// How long the look for secrets in a history may take.
-const HISTORY_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// Names of files that hold secrets, as git matches them.
-const SECRET_PATHS: &[&str] = &[
-    ":(icase,glob)**/.env",
-    ":(icase,glob)**/.env.*",
-    ":(icase,glob)**/*.env",
-    ":(icase,glob)**/*.pem",
-    ":(icase,glob)**/*.key",
-    ":(icase,glob)**/*.p12",
-    ":(icase,glob)**/*.pfx",
-    ":(icase,glob)**/*.jks",
-    ":(icase,glob)**/*.keystore",
-    ":(icase,glob)**/*.kdbx",
-    ":(icase,glob)**/*.ppk",
-    ":(icase,glob)**/*.tfvars",
-    ":(icase,glob)**/id_rsa*",
-    ":(icase,glob)**/id_ed25519*",
-    ":(icase,glob)**/id_ecdsa*",
-    ":(icase,glob)**/id_dsa*",
-    ":(icase,glob)**/credentials*",
-    ":(icase,glob)**/secret.*",
-    ":(icase,glob)**/secrets.*",
-    ":(icase,glob)**/service-account*",
-    ":(icase,glob)**/.netrc",
-    ":(icase,glob)**/.npmrc",
-    ":(icase,glob)**/.pypirc",
-    ":(icase,glob)**/.pgpass",
-    ":(icase,glob)**/.git-credentials",
-    ":(icase,glob)**/.htpasswd",
-    ":(icase,glob)**/terraform.tfstate",
-    ":(icase,glob)**/kubeconfig",
-    ":(icase,glob)**/master.key",
-    ":(exclude,icase,glob)**/*.example",
-    ":(exclude,icase,glob)**/*.sample",
-    ":(exclude,icase,glob)**/*.template",
-    ":(exclude,icase,glob)**/*.dist",
-    ":(exclude,icase,glob)**/*.pub",
-];
-
-/// Whether any commit of the repository touched a file that usually holds secrets. What cannot be found out counts as yes.
-pub(crate) async fn history_has_secrets(folder: &Path, cancel: &CancellationToken) -> bool {
-    let finished = Spawn::new("git")
-        .args(["log", "--all", "--max-count=1", "--format=%H", "--no-ext-diff", "--no-textconv", "--"])
-        .args(SECRET_PATHS)
-        .directory(folder)
-        .envs(hardened::variables(&[]))
-        .deadline(HISTORY_TIMEOUT)
-        .run(cancel)
-        .await;
-    match finished {
-        Ok(finished) if finished.success() => !finished.stdout.text().trim().is_empty(),
-        // No repository or no commit: git ends with 128.
-        Ok(finished) => !matches!(finished.end, process::End::Exited(_)),
-        Err(ProcessError::NotFound { .. }) => false,
-        Err(_) => true,
-    }
-}
-
 /// Refuses a repository whose files or history are somewhere else. False where there is no repository.
 async fn check_location(folder: &Path, scope: &Scope, cancel: &CancellationToken) -> Result<bool, String> {
     let Some(found) = ask(folder, &["rev-parse", "--absolute-git-dir"], cancel).await? else {

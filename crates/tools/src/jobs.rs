@@ -60,6 +60,8 @@ impl JobsObserver {
 struct RunningJob {
     id: String,
     session: SessionId,
+    /// The chat was tainted when it began, so files with secrets are closed for it or its output was counted.
+    began_tainted: bool,
     label: String,
     command: String,
     began: Instant,
@@ -105,6 +107,7 @@ impl Jobs {
             let job = Arc::new(RunningJob {
                 id: format!("job-{}", NEXT.fetch_add(1, Ordering::Relaxed)),
                 session: call.scope.session.clone(),
+                began_tainted: call.scope.tainted,
                 label: label.to_owned(),
                 command: command.to_owned(),
                 began: Instant::now(),
@@ -146,6 +149,11 @@ impl Jobs {
         let was_running = job.is_running();
         job.stop().await;
         Some(was_running)
+    }
+
+    /// A job of the session that could open every file when it began.
+    pub fn began_open(&self, session: &SessionId, id: &str) -> bool {
+        self.find(session, id).is_ok_and(|job| !job.began_tainted)
     }
 
     /// What a job of the session said since it was last read.

@@ -7,6 +7,7 @@ pub mod contexts;
 pub mod edit;
 mod editor;
 mod git_guard;
+mod git_history;
 pub mod index;
 pub mod jobs;
 mod lenient;

@@ -81,7 +81,9 @@ fn find_secrets(scope: &Scope, granted: &[Grant]) -> Sealed {
     let is_secret = |path: &Path, is_folder: bool| {
         if is_folder { project_files::is_secret_folder(path) } else { project_files::holds_secrets(path) }
     };
-    let found = project_files::find_files(&scope.roots, false, &is_secret);
+    let mut found = project_files::find_files(&scope.roots, false, &is_secret);
+    // The nearest first, where there are too many.
+    found.paths.sort_by_key(|path| path.components().count());
     let closed = found.paths.iter().filter(|path| !is_granted(path, scope, granted));
     for path in closed.take(MOST) {
         sealed.secrets.push(shown(path, scope));
@@ -110,11 +112,7 @@ fn tracked_secret(root: &Path) -> Option<String> {
 pub(crate) fn find_named(scope: &Scope, named: &[PathBuf], granted: &[Grant]) -> Sealed {
     let mut sealed = Sealed { closes_forbidden: true, ..Sealed::default() };
     if scope.tainted {
-        let is_closed = |path: &&PathBuf| {
-            let inside = scope.roots.iter().any(|root| path.starts_with(root));
-            inside && project_files::holds_secrets(path) && !is_granted(path, scope, granted)
-        };
-        for path in named.iter().filter(is_closed) {
+        for path in named.iter().filter(|path| is_closed(path, scope, granted)) {
             sealed.secrets.push(shown(path, scope));
             sealed.paths.push(path.clone());
         }
@@ -126,6 +124,12 @@ pub(crate) fn find_named(scope: &Scope, named: &[PathBuf], granted: &[Grant]) ->
 pub(crate) fn any_secret(scope: &Scope) -> Option<String> {
     let found = find_secrets(scope, &[]);
     found.secrets.first().cloned().or(found.open)
+}
+
+/// Whether the sandbox of a tainted chat keeps this path closed.
+pub(crate) fn is_closed(path: &Path, scope: &Scope, granted: &[Grant]) -> bool {
+    let is_inside = scope.roots.iter().any(|root| path.starts_with(root));
+    is_inside && project_files::holds_secrets(path) && !is_granted(path, scope, granted)
 }
 
 /// Whether a person opened this secret, by itself or with its folder.
@@ -225,6 +229,11 @@ mod tests {
         assert_eq!(find(&tainted, &grant).paths, [root.join("config/prod.env")]);
         let folder = [Grant::parse("secret:config").unwrap()];
         assert_eq!(find(&tainted, &folder).paths, [root.join(".env")]);
+        // A secret elsewhere is not closed, so it counts as read where a line names it.
+        assert!(
+            is_closed(&root.join(".env"), &tainted, &[]) && !is_closed(&root.join(".env"), &tainted, &grant)
+        );
+        assert!(!is_closed(Path::new("/srv/other/.env"), &tainted, &[]));
     }
 
     #[test]

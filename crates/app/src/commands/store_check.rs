@@ -60,6 +60,7 @@ pub(super) fn repair(json: bool) -> ExitCode {
             ));
         }
         let directory = environment.data_dir();
+<<<<<<< ours
         if !store::has_unfinished_repair(&directory) {
             let report = examine(&environment, json).await?;
             if report.problems.is_empty() {
@@ -68,16 +69,35 @@ pub(super) fn repair(json: bool) -> ExitCode {
                     false => "The store has no damage. Nothing was changed.\n".to_owned(),
                 })?;
                 return Ok(());
+=======
+        if !directory.join("chats.sqlite").exists() {
+            print_unchanged(json);
+            return Ok(());
+        }
+        // It copies the file before anything opens it.
+        let repair = store::Repair::begin(&directory)?;
+        if !repair.is_unfinished() {
+            let examined = examine(&environment, json).await;
+            stores::close_all();
+            if examined.as_ref().map_or(true, |report| report.problems.is_empty()) {
+                repair.cancel();
+                return examined.map(|_| print_unchanged(json));
+>>>>>>> theirs
             }
         }
-        // The repair copies the file, which must not be open then.
-        stores::close_all();
         let mut progress = Progress::new("Repairing", json);
-        let repaired = store::repair(&directory, &mut |done, total| progress.show(done, total));
+        let repaired = repair.run(&mut |done, total| progress.show(done, total));
         progress.clear();
         let repaired = repaired?;
         print(&if json { repaired_json(&repaired) } else { repaired_text(&repaired) })
     })
+}
+
+fn print_unchanged(json: bool) {
+    print(&match json {
+        true => format!("{}\n", json!({"repaired": false})),
+        false => "The store has no damage. Nothing was changed.\n".to_owned(),
+    });
 }
 
 /// Looks at the file, where the chats are in one, and at every chat.
@@ -160,7 +180,7 @@ fn report_json(report: &Report) -> String {
 }
 
 fn repaired_text(repaired: &Repaired) -> String {
-    let Repaired { chats, facts, damaged, copy } = repaired;
+    let Repaired { chats, facts, damaged, copy, aside } = repaired;
     let mut text = match copy {
         Some(_) => format!("{chats} chats with {facts} facts were saved.\n"),
         None => "The repair that an earlier run had begun is finished.\n".to_owned(),
@@ -169,6 +189,12 @@ fn repaired_text(repaired: &Repaired) -> String {
         let title = chat.title.as_ref().map(|title| format!(" ({title})")).unwrap_or_default();
         let line = format!("{}{title}: {} facts saved, {} lost", chat.id, chat.saved, chat.lost);
         text.push_str(&format!("{}\n", clean_line(&line)));
+    }
+    if let Some(aside) = aside {
+        let aside = clean_line(&aside.display().to_string());
+        text.push_str(&format!(
+            "An earlier repair was interrupted, and the store was used since. What it had saved is kept as {aside}.\n"
+        ));
     }
     if let Some(copy) = copy {
         let copy = clean_line(&copy.display().to_string());
@@ -185,8 +211,9 @@ fn repaired_json(repaired: &Repaired) -> String {
         .map(|chat| json!({"id": chat.id, "title": chat.title, "saved": chat.saved, "lost": chat.lost}))
         .collect();
     let copy = repaired.copy.as_ref().map(|copy| copy.display().to_string());
+    let aside = repaired.aside.as_ref().map(|aside| aside.display().to_string());
     let object = json!({"repaired": true, "chats": repaired.chats, "facts": repaired.facts, "damaged": damaged,
-        "copy": copy});
+        "copy": copy, "aside": aside});
     format!("{object}\n")
 }
 

@@ -260,7 +260,9 @@ pub(crate) async fn run_outside(
                 let text = format!("The hook {}: {stopped}", hook.name);
                 tracing::warn!("{text}");
                 let mut unseen = UNSEEN.lock().unwrap_or_else(PoisonError::into_inner);
-                unseen.truncate(MOST_UNSEEN);
+                if unseen.len() >= MOST_UNSEEN {
+                    unseen.remove(0);
+                }
                 unseen.push((workspace.roots.clone(), text));
             }
             let mut effects = Effects::default();

@@ -8,18 +8,28 @@ use std::time::Duration;
 
 const OVER_MEMORY: u8 = crate::launch::OVER_MEMORY;
 
-const INTERVAL: Duration = Duration::from_millis(50);
+/// The shortest and the longest pause between two looks.
+const SHORTEST: Duration = Duration::from_millis(50);
+const LONGEST: Duration = Duration::from_secs(1);
+/// Faster than programs take memory.
+const BYTES_PER_MILLISECOND: u64 = 16 << 20;
 
 /// Starts to look. Only after the last fork, because it makes a second thread.
 pub(super) fn watch(limit: u64, channel: Option<UnixStream>) {
     let _ = std::thread::Builder::new().stack_size(64 * 1024).spawn(move || {
         // SAFETY: a plain question with a number.
         let page = u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+        let mut pause = SHORTEST;
         loop {
-            std::thread::sleep(INTERVAL);
-            if used_pages().saturating_mul(page) <= limit {
+            std::thread::sleep(pause);
+            let used = used_pages().saturating_mul(page);
+            if used <= limit {
+                // As long as it certainly takes to the limit.
+                let needed = Duration::from_millis((limit - used) / BYTES_PER_MILLISECOND);
+                pause = needed.clamp(SHORTEST, LONGEST);
                 continue;
             }
+            pause = SHORTEST;
             if let Some(mut channel) = channel.as_ref() {
                 let _ = channel.write_all(&[OVER_MEMORY]);
             }

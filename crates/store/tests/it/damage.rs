@@ -108,7 +108,7 @@ async fn try_to_read(journal: &Journal, session: &SessionId) -> Result<Vec<Recor
 /// Reads everything in a damaged file. Returns the chats that are whole.
 async fn check_reading(directory: &Path, chats: &Chats, case: &str) -> Vec<String> {
     let journal = journal(directory);
-    let mut whole = Vec::new();
+    let (mut whole, mut listed_whole) = (Vec::new(), 0);
     for (name, facts) in chats {
         match try_to_read(&journal, &id(name)).await {
             // The index of ids may have lost it.
@@ -120,11 +120,19 @@ async fn check_reading(directory: &Path, chats: &Chats, case: &str) -> Vec<Strin
             Err(failure) => assert!(failure.message.contains("damaged"), "{case}: {failure}"),
         }
     }
-    for listed in journal.list(ListFilter::default()).await.unwrap_or_default() {
+    for listed in
+        journal.list(ListFilter::default()).await.unwrap_or_else(|failure| panic!("{case}: {failure}"))
+    {
         let title = listed.title.as_deref();
         let is_known = chats.contains_key(listed.id.as_str()) && title == Some(listed.id.as_str());
+        listed_whole += usize::from(is_known);
         assert!(is_known || title.is_some_and(|title| title.contains("damaged")), "{case}: {listed:?}");
     }
+    assert!(
+        listed_whole >= whole.len(),
+        "{case}: {} chats are whole, {listed_whole} are listed",
+        whole.len()
+    );
     let query = domain::store::SearchQuery { text: "lorem".to_owned(), ..Default::default() };
     for hit in journal.search(query).await.unwrap_or_default() {
         assert!(hit.excerpt.is_empty() || hit.excerpt.contains("lorem"), "{case}: {}", hit.excerpt);
@@ -135,7 +143,7 @@ async fn check_reading(directory: &Path, chats: &Chats, case: &str) -> Vec<Strin
 /// What is left after a repair is what was there, with a notice where something is missing.
 async fn check_repaired(directory: &Path, chats: &Chats, whole: &[String], case: &str) {
     let repaired = store::repair(directory, &mut |_, _| {}).unwrap_or_else(|error| panic!("{case}: {error}"));
-    assert!(repaired.copy.is_some_and(|copy| copy.is_file()), "{case}");
+    assert!(repaired.copy.as_ref().is_some_and(|copy| copy.is_file()), "{case}");
     assert_eq!(store::check_file(directory).unwrap(), Some(Vec::new()), "{case}");
     let journal = journal(directory);
     for listed in journal.list(ListFilter::default()).await.unwrap() {
@@ -313,4 +321,145 @@ async fn a_damaged_index_of_words_keeps_no_text_and_stops_nobody() {
     assert_eq!(store::check_file(directory.path()).unwrap(), Some(Vec::new()));
     let query = domain::store::SearchQuery { text: "secret".to_owned(), ..Default::default() };
     assert_eq!(journal(directory.path()).search(query).await.unwrap()[0].chat.id, id("stays"));
+}
+
+/// A repair was interrupted when everything was saved, and the store was used since: what was saved then must not replace it.
+#[tokio::test]
+async fn what_an_old_repair_had_saved_replaces_nothing_newer() {
+    let directory = memory_folder();
+    let first = journal(directory.path());
+    chat(&first, "old").await;
+    drop(first);
+    let saved = directory.path().join("repaired");
+    fs::create_dir(&saved).unwrap();
+    fs::copy(directory.path().join("chats.sqlite"), saved.join("chats.sqlite")).unwrap();
+    fs::write(saved.join("state"), "of another day").unwrap();
+    let second = journal(directory.path());
+    chat(&second, "new").await;
+    drop(second);
+    let repaired = store::repair(directory.path(), &mut |_, _| {}).unwrap();
+    assert!(repaired.copy.is_some_and(|copy| copy.is_file()));
+    assert!(repaired.aside.is_some_and(|aside| aside.is_file()) && !saved.exists());
+    assert_eq!(journal(directory.path()).list(ListFilter::default()).await.unwrap().len(), 2);
+}
+
+/// The same where nobody has used the store since: the next run goes on.
+#[tokio::test]
+async fn an_interrupted_repair_is_finished() {
+    let (directory, other) = (memory_folder(), memory_folder());
+    for (folder, name) in [(&directory, "damaged"), (&other, "saved")] {
+        chat(&journal(folder.path()), name).await;
+    }
+    let (file, saved) = (directory.path().join("chats.sqlite"), directory.path().join("repaired"));
+    fs::create_dir(&saved).unwrap();
+    fs::copy(other.path().join("chats.sqlite"), saved.join("chats.sqlite")).unwrap();
+    let data = fs::metadata(&file).unwrap();
+    let time = data.modified().unwrap().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
+    fs::write(saved.join("state"), format!("{:?} None", Some(format!("{} {time}", data.len())))).unwrap();
+    let repair = store::Repair::begin(directory.path()).unwrap();
+    assert!(repair.is_unfinished());
+    assert!(repair.run(&mut |_, _| {}).unwrap().copy.is_none());
+    let listed = journal(directory.path()).list(ListFilter::default()).await.unwrap();
+    assert_eq!(listed.iter().map(|chat| chat.id.as_str()).collect::<Vec<_>>(), ["saved"]);
+    assert!(!saved.exists());
+}
+
+/// What is written while a repair runs would be lost, so nothing is.
+#[tokio::test]
+async fn no_chat_is_written_while_a_repair_runs() {
+    let directory = memory_folder();
+    let journal = journal(directory.path());
+    chat(&journal, "a").await;
+    journal.release(&id("a")).await.unwrap();
+    let repair = store::Repair::begin(directory.path()).unwrap();
+    assert!(store::Repair::begin(directory.path()).is_err(), "two repairs at once");
+    let failure = journal.lease(&id("a")).await.unwrap_err();
+    assert!(failure.kind == FailureKind::Taken && failure.message.contains("repaired"), "{failure}");
+    assert_eq!(read_all(&journal, &id("a")).await.len(), 1);
+    repair.cancel();
+    journal.lease(&id("a")).await.unwrap();
+    journal.append(&id("a"), vec![user_message(1, "more")]).await.unwrap();
+    let left = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let left: Vec<_> = left.filter(|name| name.to_string_lossy().contains("damaged")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// Damage can take a fact its checksum.
+#[tokio::test]
+async fn a_fact_that_lost_its_checksum_is_neither_read_nor_saved() {
+    let directory = memory_folder();
+    let first = journal(directory.path());
+    chat(&first, "a").await;
+    first.append(&id("a"), vec![user_message(1, "one"), user_message(2, "two")]).await.unwrap();
+    drop(first);
+    let change = "UPDATE facts SET sum = NULL, body = replace(body, 'one', 'won') WHERE number = 2";
+    sqlite(directory.path()).execute_batch(change).unwrap();
+    let failure = try_to_read(&journal(directory.path()), &id("a")).await.unwrap_err();
+    assert!(failure.message.contains("damaged"), "{failure}");
+    let repaired = store::repair(directory.path(), &mut |_, _| {}).unwrap();
+    assert_eq!((repaired.damaged[0].saved, repaired.damaged[0].lost), (2, 1));
+    let stored = read_all(&journal(directory.path()), &id("a")).await;
+    assert!(stored.iter().all(|one| !format!("{:?}", one.fact).contains("won")), "{stored:?}");
+}
+
+/// Bits of the first page: the schema and the numbers that say whose file it is.
+#[tokio::test]
+async fn a_damaged_first_page_changes_no_text() {
+    let source = memory_folder();
+    let chats = fill(source.path()).await;
+    let mut dice = Dice(0xf125);
+    for round in 0..20 * scale() {
+        let copy = damaged_copy(source.path(), |bytes| {
+            for _ in 0..4 {
+                bytes[dice.below(PAGE as u64) as usize] ^= 1 << dice.below(8);
+            }
+        });
+        let journal = journal(copy.path());
+        for (name, facts) in &chats {
+            let read = tokio::time::timeout(DEADLINE, try_to_read(&journal, &id(name))).await;
+            if let Ok(read) = read.unwrap_or_else(|_| panic!("round {round}: no end")) {
+                assert!(read.is_empty() || &read == facts, "round {round}: {name} was changed");
+            }
+        }
+        drop(journal);
+        let repaired = store::repair(copy.path(), &mut |_, _| {});
+        let repaired = repaired.unwrap_or_else(|failure| panic!("round {round}: {failure}"));
+        assert!(repaired.copy.is_some());
+        chat(&self::journal(copy.path()), "goes-on").await;
+    }
+}
+
+/// A killed process left a log, and a bit of it flips: SQLite drops that change and all later ones without a word.
+#[tokio::test]
+async fn damage_of_the_log_is_reported_once_with_a_copy() {
+    let directory = memory_folder();
+    let running = journal(directory.path());
+    for number in 0..8 {
+        chat(&running, &format!("chat-{number}")).await;
+    }
+    let crashed = |flips: bool| {
+        let copy = memory_folder();
+        for file in ["chats.sqlite", "chats.sqlite-wal"] {
+            let mut bytes = fs::read(directory.path().join(file)).unwrap();
+            if flips && file.ends_with("-wal") {
+                let at = bytes.len() / 2;
+                bytes[at] ^= 1;
+            }
+            fs::write(copy.path().join(file), bytes).unwrap();
+        }
+        copy
+    };
+    let whole = crashed(false);
+    assert_eq!(journal(whole.path()).list(ListFilter::default()).await.unwrap().len(), 8);
+    let damaged = crashed(true);
+    let journal = journal(damaged.path());
+    let failure = journal.list(ListFilter::default()).await.unwrap_err();
+    let text = failure.to_string();
+    assert!(text.contains("log") && text.contains("damaged") && text.contains("A copy"), "{text}");
+    let left = journal.list(ListFilter::default()).await.unwrap().len();
+    assert!((1..8).contains(&left), "{left}");
+    let copies = fs::read_dir(damaged.path()).unwrap();
+    let copies =
+        copies.filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().contains("damaged-log"));
+    assert_eq!(copies.count(), 1);
 }

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use crate::jobs::Jobs;
 use crate::offered::BuiltInTool;
+use crate::sealed;
 
 pub struct BackgroundJob {
     pub jobs: Arc<Jobs>,
@@ -51,7 +52,14 @@ impl BuiltInTool for BackgroundJob {
         let session = &call.scope.session;
         match input.action {
             Action::List => Ok(ToolResult::text(self.jobs.describe(session))),
-            Action::ReadOutput => self.jobs.read(session, &input.job_id).map(ToolResult::text),
+            Action::ReadOutput => {
+                let mut result = ToolResult::text(self.jobs.read(session, &input.job_id)?);
+                let began_open = call.scope.tainted && self.jobs.began_open(session, &input.job_id);
+                if let Some(secret) = began_open.then(|| sealed::any_secret(&call.scope)).flatten() {
+                    result.taint.add_possible_secret(format!("{secret}, by {}", input.job_id));
+                }
+                Ok(result)
+            }
             Action::Kill => self.jobs.stop(session, &input.job_id).await.map(ToolResult::text),
         }
     }

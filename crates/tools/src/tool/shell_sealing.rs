@@ -2,15 +2,17 @@
 //!
 //! Must not know rules. Invariant: in a tainted chat the output of a line that could read a secret counts as one.
 
+use std::path::PathBuf;
+
 use domain::Review;
 use domain::taint::Taint;
 use domain::tool::{Exposure, Invocation, Scope};
 use process::sandbox::{Allowance, GitAccess, Grant, Support, support};
 
 use super::shell_command::{Input, ShellCommand, is_wall_whole, parse_grants};
-use crate::git_guard;
+use crate::git_history;
 use crate::needs::{Needs, needs_of};
-use crate::paths::ResolvedPath;
+use crate::paths::{ResolvedPath, path_texts};
 use crate::sealed::{self, Sealed};
 use crate::shell::{LinePaths, ShellLine};
 
@@ -67,6 +69,12 @@ impl ShellCommand {
                 reads.then(|| path.display().to_string())
             });
             review.secrets.extend(opened);
+            // What is named and not closed is read: secrets outside of the workspace, and names that only look like one.
+            let opened = self.opened_secrets(input, scope);
+            let is_read =
+                |path: &&PathBuf| project_files::is_secret(path) && !sealed::is_closed(path, scope, &opened);
+            let shown = |path: &PathBuf| path_texts(path, scope)[0].clone();
+            review.secrets.extend(paths.named.iter().filter(is_read).map(shown));
         }
         // git reads from its own store what is closed as a file.
         review.seals_forbidden = !scope.forbidden_paths.is_empty()
@@ -136,11 +144,13 @@ impl ShellCommand {
         }
         let program = line.names().first().cloned().unwrap_or_default();
         let mut add = |secret: &str| taint.add_possible_secret(format!("{secret}, by {program}"));
-        let shows_history = line.shows_git_contents();
-        if shows_history && self.history_may_hold_secrets(paths, call).await {
+        // Every program can read what git keeps.
+        let only_named = self.reads_named_only(line, paths);
+        let reads_history = !only_named || line.shows_git_contents();
+        if reads_history && self.history_may_hold_secrets(paths, call).await {
             add("what git keeps");
         }
-        if self.reads_named_only(line, paths) {
+        if only_named {
             return taint;
         }
         if self.closes_files() {
@@ -160,7 +170,7 @@ impl ShellCommand {
     /// Whether a commit ever held a file with secrets. An answer that does not come in time is a yes.
     async fn history_may_hold_secrets(&self, paths: &LinePaths, call: &Invocation) -> bool {
         for folder in paths.git_folders.iter().chain(call.scope.roots.first()) {
-            if folder.is_dir() && git_guard::history_has_secrets(folder, &call.cancel).await {
+            if folder.is_dir() && git_history::has_secrets(folder, &call.cancel).await {
                 return true;
             }
         }
