@@ -361,3 +361,17 @@ fn model_config(name: &str, model: &ModelSettings, provider: &ProviderSettings) 
         variants: model.variants.iter().map(|(name, body)| (name.clone(), body.clone())).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_may_go_to_the_host_of_its_vendor() {
+        for vendor in VENDORS.iter().filter(|vendor| vendor.url.starts_with("https://")) {
+            let host = vendor.url.trim_start_matches("https://").split('/').next();
+            let known = config::VENDOR_HOSTS.iter().find(|(name, _)| *name == vendor.name);
+            assert_eq!(known.map(|(_, host)| *host), host, "{}", vendor.name);
+        }
+    }
+}

@@ -25,11 +25,57 @@ pub fn masked(text: &str) -> String {
     shown
 }
 
-/// The host of an address with its port, where it has one; empty for other texts.
-pub(crate) fn host(url: &str) -> &str {
-    let Some((_, address)) = url.trim().split_once("://") else { return "" };
-    let (_, rest) = user_and_rest(address);
-    rest.split(['/', '?', '#', '\\']).next().unwrap_or_default()
+/// The place that a request goes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) is_https: bool,
+    /// In small letters, with its port where that is not the usual one.
+    pub(crate) host: String,
+}
+
+/// The place of an `http` or `https` address. `None` for every text that programs could read in different ways: one with
+/// a backslash, white space or control characters, or with another host than plain letters, digits, dots and hyphens.
+pub(crate) fn place(url: &str) -> Option<Place> {
+    let url = url.trim();
+    if url.contains(|c: char| c == '\\' || c.is_whitespace() || c.is_control()) {
+        return None;
+    }
+    let (scheme, rest) = url.split_once("://")?;
+    let is_https = match scheme.to_ascii_lowercase().as_str() {
+        "https" => true,
+        "http" => false,
+        _ => return None,
+    };
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = authority.rsplit('@').next()?.to_ascii_lowercase();
+    let (name, port) = match host.strip_prefix('[') {
+        Some(_) => host.split_once(']').map(|(name, port)| (format!("{name}]"), port.strip_prefix(':')))?,
+        None => {
+            host.split_once(':').map_or((host.clone(), None), |(name, port)| (name.to_owned(), Some(port)))
+        }
+    };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let is_address = |name: &str| name.chars().all(|c| c.is_ascii_hexdigit() || matches!(c, ':' | '.'));
+    let is_known = match name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
+        Some(inner) => is_address(inner),
+        None => name.chars().all(is_plain),
+    };
+    let usual = if is_https { "443" } else { "80" };
+    let port = port.filter(|port| !port.is_empty() && *port != usual);
+    if name.is_empty() || !is_known || port.is_some_and(|port| port.parse::<u16>().is_err()) {
+        return None;
+    }
+    let host = port.map_or(name.clone(), |port| format!("{name}:{port}"));
+    Some(Place { is_https, host })
+}
+
+impl Place {
+    /// A server of this machine needs no encryption.
+    pub(crate) fn is_loopback(&self) -> bool {
+        let name =
+            self.host.rsplit_once(':').filter(|_| !self.host.ends_with(']')).map_or(&*self.host, |it| it.0);
+        name == "localhost" || name == "[::1]" || name.starts_with("127.")
+    }
 }
 
 /// Where the word begins that holds the next `://`, if it is another one.
@@ -154,6 +200,37 @@ fn decoded(written: &str, in_query: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_is_known_only_where_every_program_reads_the_same() {
+        for (url, expected) in [
+            ("https://gw.corp/v1", Some((true, "gw.corp"))),
+            ("HTTPS://GW.Corp:443/v1?x=@evil", Some((true, "gw.corp"))),
+            ("https://u:p@gw.corp:8443", Some((true, "gw.corp:8443"))),
+            ("http://[::1]:8080/x", Some((false, "[::1]:8080"))),
+            ("https://u:p@evil.example/@gw.corp", Some((true, "evil.example"))),
+            ("https://a@b@evil.example/v1", Some((true, "evil.example"))),
+            ("https://evil.example\\@gw.corp/v1", None),
+            ("https://ev\til.example/v1", None),
+            ("https:///gw.corp", None),
+            ("https:gw.corp", None),
+            ("https://gw%2ecorp/", None),
+            ("https://gw.corp:x/", None),
+            ("https://größe.example/", None),
+            ("ftp://gw.corp/", None),
+            ("", None),
+        ] {
+            let found = place(url);
+            assert_eq!(found.as_ref().map(|it| (it.is_https, it.host.as_str())), expected, "{url}");
+        }
+        let is_loopback = |url: &str| place(url).unwrap().is_loopback();
+        assert!(
+            is_loopback("http://127.0.0.1:9/")
+                && is_loopback("http://localhost")
+                && is_loopback("http://[::1]")
+        );
+        assert!(!is_loopback("http://127.evil.example@gw.corp/") && !is_loopback("http://gw.corp"));
+    }
 
     #[test]
     fn an_address_is_shown_without_its_secrets() {

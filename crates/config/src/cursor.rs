@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::environment::Environment;
 use crate::layer::{Layer, notice};
-use crate::lazy_text::{LazyText, LookupContext, SecretSource};
+use crate::lazy_text::{LazyText, LookupContext, Reference, SecretSource};
 use crate::origin::Origin;
 use crate::secret::Redactor;
 use crate::tree::{LayerIndex, Node, dotted};
@@ -258,6 +258,33 @@ impl<'a> Cursor<'a> {
         self.node.is_some_and(|node| all(node, &is_the_users))
     }
 
+    /// Whether a text here refers to a value that is the user's own: a variable, a command, an entry of netrc, or a file
+    /// that is not one of the project.
+    pub(crate) fn refers_outside_project(&self) -> bool {
+        let Some((text, layer)) =
+            self.node.and_then(Node::leaf).and_then(|(value, layer)| Some((value.as_str()?, layer)))
+        else {
+            return false;
+        };
+        let (context, root) = (self.lookup_context(layer), self.project_root());
+        crate::lazy_text::references(text, &context).iter().any(|reference| match reference {
+            Reference::File(file) => root.is_none_or(|root| !is_inside(file, root)),
+            Reference::OfUser => true,
+        })
+    }
+
+    /// The texts that layers other than a project's have at this place.
+    pub(crate) fn texts_of_the_user(&self) -> Vec<String> {
+        let layers = self.scope.layers.iter().enumerate();
+        let of_user = layers.filter(|(_, layer)| !matches!(layer.origin, Origin::ProjectFile { .. }));
+        of_user
+            .filter_map(|(index, layer)| Some((index, layer.at(&self.path)?.as_str()?)))
+            .filter_map(|(index, text)| {
+                LazyText::new(&self.dotted(), text, true, &self.lookup_context(index)).get_blocking().ok()
+            })
+            .collect()
+    }
+
     pub(crate) fn dotted(&self) -> String {
         dotted(self.path.iter().copied())
     }
@@ -300,4 +327,10 @@ impl<'a> Cursor<'a> {
             netrc_file: self.scope.netrc_file.as_deref(),
         }
     }
+}
+
+/// Whether a file lies in a folder, by the way that links lead.
+fn is_inside(file: &Path, root: &Path) -> bool {
+    let real = file.canonicalize().ok().zip(root.canonicalize().ok());
+    real.is_some_and(|(file, root)| file.starts_with(root))
 }

@@ -306,6 +306,31 @@ fn parse(written: &str, context: &LookupContext) -> Vec<Part> {
     parts
 }
 
+/// What a text refers to.
+pub(crate) enum Reference {
+    File(PathBuf),
+    /// A variable, a command or an entry of netrc.
+    OfUser,
+}
+
+/// Everything that a text refers to.
+pub(crate) fn references(written: &str, context: &LookupContext) -> Vec<Reference> {
+    let mut found = Vec::new();
+    let mut rest = written;
+    while let Some((_, inside)) = rest.split_once("${") {
+        rest = inside;
+        let Some(end) = closing(inside) else { continue };
+        let is_variable = inside[..end].starts_with("env:");
+        match reference(&inside[..end], context) {
+            Some(Part::File(file)) => found.push(Reference::File(file)),
+            Some(Part::Command { .. } | Part::Netrc { .. }) => found.push(Reference::OfUser),
+            Some(Part::Text(_)) if is_variable => found.push(Reference::OfUser),
+            Some(Part::Text(_) | Part::ClassPath) | None => {}
+        }
+    }
+    found
+}
+
 /// The brace that ends a reference; braces inside it (`awk '{print $1}'`) come in pairs, or else the first one.
 pub(crate) fn closing(inside: &str) -> Option<usize> {
     let mut depth = 0;

@@ -73,6 +73,7 @@ pub use behavior::{BehaviorSettings, Prompts};
 pub use clock::{local_now, local_zone};
 pub use credentials::{AccessToken, CredentialFile, Credentials, StoredCredential};
 pub use custom_tools::CustomTool;
+pub use destination::VENDOR_HOSTS;
 pub use environment::Environment;
 pub use hooks::{BlockingHook, Hook, HookAction, HookCommand, HookEvent, HookMatcher};
 pub use ignored_keys::IgnoredKey;

@@ -66,7 +66,7 @@ impl McpOauth {
             .into_iter()
             .map(|name| cursor.get(name))
             .filter(|member| member.node().is_some())
-            .any(|member| member.project_root().is_none());
+            .any(|member| member.project_root().is_none() || member.refers_outside_project());
         let address = |name| Some(cursor.get(name)).filter(|member| !own || member.project_root().is_none());
         let grant = cursor.get("grantType");
         let grant = match grant.text().as_deref() {
@@ -97,12 +97,8 @@ impl McpOauth {
 impl McpServer {
     pub(crate) fn read(cursor: &Cursor) -> Option<Self> {
         let transport = match (cursor.get("command").lazy_text(), cursor.get("url").lazy_text()) {
-            (Some(command), _) => McpTransport::Stdio {
-                command,
-                args: cursor.get("args").lazy_texts(),
-                env: cursor.get("env").secrets(),
-            },
-            (None, Some(url)) => read_http(cursor, url),
+            (Some(command), _) => read_stdio(cursor, command),
+            (None, Some(url)) => read_http(cursor, url)?,
             (None, None) => {
                 cursor
                     .report(domain::Level::Warning, "needs a `command` or a `url`; the server is left out.");
@@ -120,13 +116,34 @@ impl McpServer {
     }
 }
 
-fn read_http(cursor: &Cursor, url: LazyText) -> McpTransport {
+/// The variables of the user are not for a program that a project chose.
+fn read_stdio(cursor: &Cursor, command: LazyText) -> McpTransport {
+    let (args, env) = (cursor.get("args"), cursor.get("env"));
+    let program = Destination::of_program(&[cursor.get("command"), args.clone()]);
+    let of_user = |(name, _): &(String, SecretSource)| {
+        let entries = env.entries();
+        entries.iter().find(|entry| entry.name() == name).is_some_and(|entry| entry.project_root().is_none())
+    };
+    let mut variables = env.secrets();
+    if program.foreign_host().is_some() && variables.iter().any(of_user) {
+        variables.retain(|variable| !of_user(variable));
+        program.report(&cursor.dotted());
+    }
+    McpTransport::Stdio { command, args: args.lazy_texts(), env: variables }
+}
+
+/// `None`: its address would carry a secret of the user to a place of a project.
+fn read_http(cursor: &Cursor, url: LazyText) -> Option<McpTransport> {
     let destination = Destination::of(cursor, &[cursor.get("url")]);
+    if destination.is_secret() {
+        destination.report(&cursor.dotted());
+        return None;
+    }
     let headers = cursor.get("headers");
     let (headers, mut is_short) = destination.members(&headers, headers.secrets());
     let oauth = McpOauth::read(cursor, &destination, &mut is_short);
     if is_short {
         destination.report(&cursor.dotted());
     }
-    McpTransport::Http { url, headers, oauth }
+    Some(McpTransport::Http { url, headers, oauth })
 }

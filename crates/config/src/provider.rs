@@ -69,13 +69,18 @@ impl ProviderSettings {
             (read.extra_headers, is_short) = (kept, is_short || is_shorter);
             models.insert(model.name().to_owned(), read);
         }
-        if has_foreign_key || is_short {
+        if has_foreign_key || is_short || destination.is_secret() {
             destination.report(&cursor.dotted());
         }
+        let secret_address = destination.is_secret().then(|| {
+            let name = cursor.dotted();
+            Failure::config(format!("`{name}` has an address of a project that refers to values of yours."))
+                .hint("Name its host in `keyHosts` of your own settings, if you want to send them there.")
+        });
         Self {
             api: cursor.get("api").text(),
             url,
-            url_problem: url_problem.flatten(),
+            url_problem: url_problem.flatten().or(secret_address),
             key: if has_foreign_key { None } else { key.secret() },
             withheld_from: destination.foreign_host().map(str::to_owned),
             models,

@@ -27,7 +27,11 @@ pub(crate) fn describe_commands(part: &Value) -> Vec<String> {
     let mut add = |key: &str, line: String| lines.push(visible_line(&format!("{key}: {line}")).into_owned());
     for section in ["mcpServers", "languageServers"] {
         for (name, server) in part.get(section).and_then(Value::as_object).into_iter().flatten() {
-            if let Some(line) = program(server, "command") {
+            if let Some(mut line) = program(server, "command") {
+                let given = server.get("env").map(secret_references).unwrap_or_default();
+                if !given.is_empty() {
+                    line.push_str(&format!(", with {}", given.join(", ")));
+                }
                 add(&dotted([section, name]), line);
             }
         }

@@ -22,8 +22,11 @@ impl WebSearchSettings {
         let url = cursor.get("url").text();
         let (destination, headers) = (Destination::of(cursor, &[cursor.get("url")]), cursor.get("headers"));
         let (headers, is_short) = destination.members(&headers, headers.secrets());
-        if is_short {
+        if is_short || destination.is_secret() {
             destination.report(&cursor.dotted());
+        }
+        if destination.is_secret() {
+            return None;
         }
         let model = cursor.get("model").text();
         let Some(url) = url else {

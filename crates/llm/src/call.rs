@@ -27,6 +27,8 @@ use crate::scrub::scrub;
 const FEW_ATTEMPTS: u32 = 2;
 /// The wait for a server of this machine that may just be starting.
 const REFUSED_WAIT: Duration = Duration::from_millis(300);
+/// A call whose arguments take longer is shown without them.
+const CALL_SHOWN_AFTER: Duration = Duration::from_millis(200);
 /// How long a call tries before the next model of a failover list is used.
 const ALTERNATIVE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -138,13 +140,17 @@ impl Call {
                     let opened = self.open().await;
                     opened.map(|reading| self.state = CallState::Reading(Box::new(reading))).err()
                 }
-                CallState::Reading(reading) => match reading.read(&mut self.ready).await {
-                    Ok(ReadProgress::More) => None,
-                    Ok(ReadProgress::Ended) => {
+                CallState::Reading(reading) => match read(reading, &mut self.ready, self.began).await {
+                    None => {
+                        self.began = true;
+                        None
+                    }
+                    Some(Ok(ReadProgress::More)) => None,
+                    Some(Ok(ReadProgress::Ended)) => {
                         self.release();
                         None
                     }
-                    Err(fault) => Some(AttemptError::Fault(fault)),
+                    Some(Err(fault)) => Some(AttemptError::Fault(fault)),
                 },
             };
             self.began = self.began || self.ready.iter().any(is_output);
@@ -363,17 +369,25 @@ impl Call {
     }
 }
 
-/// Output that the user sees. After it no other attempt is made. A call is shown before its arguments, which may take
-/// long; text and reasoning begin with their first words.
+/// Output that the user sees. After it no other attempt is made.
 fn is_output(event: &ModelEvent) -> bool {
-    match event {
-        ModelEvent::BlockStarted { kind, .. } => matches!(kind, BlockKind::ToolCall { .. }),
-        ModelEvent::BlockDelta { .. } | ModelEvent::BlockEnded { .. } | ModelEvent::Ended { .. } => true,
-        ModelEvent::Waiting { .. }
-        | ModelEvent::Warning { .. }
-        | ModelEvent::ImagesRefused
-        | ModelEvent::Usage(_) => false,
+    matches!(event, ModelEvent::BlockDelta { .. } | ModelEvent::BlockEnded { .. } | ModelEvent::Ended { .. })
+}
+
+/// Reads more. `None`: a call has begun and its arguments take a moment, so it is shown now; until then a stream that
+/// breaks is tried again unseen.
+async fn read(
+    reading: &mut ResponseReader,
+    ready: &mut Events,
+    began: bool,
+) -> Option<Result<ReadProgress, Fault>> {
+    let is_call = |event: &ModelEvent| {
+        matches!(event, ModelEvent::BlockStarted { kind: BlockKind::ToolCall { .. }, .. })
+    };
+    if began || !ready.iter().any(is_call) {
+        return Some(reading.read(ready).await);
     }
+    timeout(CALL_SHOWN_AFTER, reading.read(ready)).await.ok()
 }
 
 fn describe_fault(provider: &str, fault: &Fault) -> String {

@@ -50,6 +50,7 @@ async fn serve_client(engine: Engine, transport: Transport, is_remote: bool) -> 
         is_remote,
         logged_out: false,
         shown_notices: HashSet::new(),
+        reported_servers: HashSet::new(),
         opening: HashMap::new(),
         deferred: VecDeque::new(),
     };
@@ -73,6 +74,8 @@ pub(crate) struct Server {
     pub logged_out: bool,
     /// Notices that were shown.
     shown_notices: HashSet<String>,
+    /// Problems of servers that were shown, each in every session that has the server.
+    reported_servers: HashSet<(SessionId, String)>,
     /// Sessions that are being loaded, and the messages that came for them meanwhile.
     pub opening: HashMap<SessionId, Vec<Inbound>>,
     /// Messages for sessions that have been loaded meanwhile; handled next.
@@ -247,7 +250,11 @@ impl Server {
             async move { commands.call(|reply| Command::Servers { session: asked, reply }).await },
             move |server, servers| {
                 for text in servers.iter().flatten().filter_map(ToolServer::problem) {
-                    server.show_notice_in(&session, &Notice { level: Level::Warning, text });
+                    let is_new = server.reported_servers.insert((session.clone(), text.clone()));
+                    if is_new && server.sessions.contains_key(&session) {
+                        let notice = Notice { level: Level::Warning, text };
+                        server.apply_effect(&session, to_wire::notice_effect(&notice, server.features));
+                    }
                 }
             },
         );

@@ -60,19 +60,8 @@ pub(super) fn repair(json: bool) -> ExitCode {
             ));
         }
         let directory = environment.data_dir();
-<<<<<<< ours
-        if !store::has_unfinished_repair(&directory) {
-            let report = examine(&environment, json).await?;
-            if report.problems.is_empty() {
-                print(&match json {
-                    true => format!("{}\n", json!({"repaired": false})),
-                    false => "The store has no damage. Nothing was changed.\n".to_owned(),
-                })?;
-                return Ok(());
-=======
         if !directory.join("chats.sqlite").exists() {
-            print_unchanged(json);
-            return Ok(());
+            return print_unchanged(json);
         }
         // It copies the file before anything opens it.
         let repair = store::Repair::begin(&directory)?;
@@ -81,8 +70,7 @@ pub(super) fn repair(json: bool) -> ExitCode {
             stores::close_all();
             if examined.as_ref().map_or(true, |report| report.problems.is_empty()) {
                 repair.cancel();
-                return examined.map(|_| print_unchanged(json));
->>>>>>> theirs
+                return examined.and_then(|_| print_unchanged(json));
             }
         }
         let mut progress = Progress::new("Repairing", json);
@@ -93,11 +81,11 @@ pub(super) fn repair(json: bool) -> ExitCode {
     })
 }
 
-fn print_unchanged(json: bool) {
+fn print_unchanged(json: bool) -> Result<(), Failure> {
     print(&match json {
         true => format!("{}\n", json!({"repaired": false})),
         false => "The store has no damage. Nothing was changed.\n".to_owned(),
-    });
+    })
 }
 
 /// Looks at the file, where the chats are in one, and at every chat.

@@ -19,8 +19,9 @@ pub(super) struct Provider {
     /// `NAME_API_KEY`, and from `dragoman login`.
     #[schemars(extend("examples" = ["${cmd:pass show house}"]))]
     key: String,
-    /// Hosts, with their port where they have one, that a project may name as the address and that get your key all the same.
-    /// Your key otherwise goes to the vendor's address and to those of your own settings. Only in your own settings.
+    /// Hosts, with their port where they have one, that a project may name as the address and that get your key all the same;
+    /// with `http://` before them also unencrypted. Your key, and variables and files of yours that a project refers to,
+    /// otherwise go to the vendor's address and to those of your own settings. Only in your own settings.
     #[schemars(extend("examples" = [["gateway.example.com"]]))]
     key_hosts: Vec<String>,
     /// The models, by the name that you choose for them.

@@ -256,6 +256,15 @@ async fn a_call_is_shown_before_its_arguments() {
         let first = stream.next().await.unwrap().unwrap();
         assert!(line(&first).starts_with("start 0 call eca__read_file c1"), "{api:?} {first:?}");
         gate.open();
+        // Nothing was shown of a call that breaks at once: it is tried again.
+        let fake = FakeModel::start().await;
+        fake.answer(Answer::new().raw(format!("data: {start}\n\n")).cut()).answer(Answer::text("Whole."));
+        let (events, failure) = run(model_with(api, fake.url(), retry_policy()).as_ref(), prompt("Hi")).await;
+        assert_eq!(
+            (text_of(&events).as_str(), failure, waits(&events).len()),
+            ("Whole.", None, 1),
+            "{api:?}"
+        );
     }
 }
 

@@ -1,9 +1,10 @@
 //! Which authorization server may get the user's secrets: the one of the settings, else the one of the first login.
 //!
 //! A server names its authorization server itself. Invariant: a secret or an assertion of the settings goes to no issuer that a
-//! person has not accepted, by the settings or by a login; another issuer than before is accepted only by a second login.
+//! person has not seen and accepted, by the settings or by a login. The first one is seen in the browser, or was shown as the
+//! state of the server; another one than before is accepted only by a second login.
 
-use super::Authorization;
+use super::{Authorization, OauthGrant};
 use crate::text::single_line;
 
 /// Why an authorization server is not used.
@@ -52,13 +53,23 @@ impl Authorization {
                 single_line(&known, 200)
             ))),
             None => Err(IssuerRefused::Unaccepted(format!(
-                "It names {shown} as its authorization server, which would get the secrets of its entry. Log in once to \
-                 accept it, or set `issuer` in its entry."
+                "It names {shown} as its authorization server, which would get the secrets of its entry. Log in to accept \
+                 it, or set `issuer` in its entry."
             ))),
         }
     }
 
-    /// For a person who logs in: the first issuer is accepted, another one when it is named a second time.
+    /// The first issuer, which the state of the server shows now. A login accepts what was shown.
+    pub(super) fn offer_first_issuer(&self, issuer: &str) {
+        let is_first = self.read().is_ok_and(|logins| logins.issuer(self.key()).is_none());
+        if is_first
+            && let Err(failure) = self.change(|logins| logins.record_offered_issuer(self.key(), issuer))
+        {
+            tracing::warn!(%failure, "the authorization server of a server could not be stored");
+        }
+    }
+
+    /// For a person who logs in: an issuer is accepted when the person has been shown it before.
     pub(super) fn accept_issuer(&self, issuer: &str) -> Result<(), String> {
         let reason = match self.check_issuer(issuer) {
             Ok(()) => return Ok(()),
@@ -66,7 +77,9 @@ impl Authorization {
             Err(IssuerRefused::Unaccepted(reason)) => reason,
         };
         let logins = self.read().map_err(|failure| failure.to_string())?;
-        if logins.issuer(self.key()).is_none() || logins.offered_issuer(self.key()) == Some(issuer) {
+        let is_seen_in_browser =
+            logins.issuer(self.key()).is_none() && self.settings.grant == OauthGrant::AuthorizationCode;
+        if is_seen_in_browser || logins.offered_issuer(self.key()) == Some(issuer) {
             return Ok(());
         }
         self.change(|logins| logins.record_offered_issuer(self.key(), issuer))

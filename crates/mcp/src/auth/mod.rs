@@ -204,7 +204,10 @@ impl Authorization {
     /// Only at an authorization server that the settings or an earlier login named.
     async fn obtain_without_person(&self, challenge: &Challenge) -> Result<(), IssuerRefused> {
         let found = self.discover(challenge).await.map_err(IssuerRefused::Final)?;
-        self.check_issuer(&found.server.issuer)?;
+        if let Err(refused) = self.check_issuer(&found.server.issuer) {
+            self.offer_first_issuer(&found.server.issuer);
+            return Err(refused);
+        }
         self.obtain(&found, challenge).await.map_err(IssuerRefused::Final)
     }
 

@@ -457,3 +457,21 @@ async fn a_server_that_was_away_comes_up() {
     reaches(servers.as_ref(), "late", ServerStatus::Running).await;
     assert_eq!(said(&call(servers.as_ref(), "late__echo", json!({})).await.parts), "hello");
 }
+
+/// A login that sends a secret without a browser shows where it goes before it does.
+#[tokio::test]
+async fn the_first_issuer_is_shown_before_a_secret_is_sent() {
+    let shared = Shared::default();
+    shared.world().wants_secret = true;
+    let origin = serve(shared.clone()).await;
+    let transport = ServerTransport::Http { url: format!("{origin}/mcp"), headers: Vec::new() };
+    let oauth: OauthLookup = Arc::new(|| Box::pin(async { Ok(machine(None)) }));
+    let config = ServerConfig { oauth, ..ServerConfig::fixed(&ServerSpec { name: "web".into(), transport }) };
+    let (logins, bench) = (Arc::new(MemoryLogins::default()), Bench::new());
+    // It is never started, so nothing was shown.
+    let servers = Supervisor::new(vec![config], Options { logins: Some(logins), ..bench.options() });
+    let shown = servers.login("web", &Browser).await.err().expect("it is shown first").to_string();
+    assert!(shown.contains(&origin) && shared.world().token_requests.is_empty(), "{shown}");
+    servers.login("web", &Browser).await.unwrap();
+    assert!(shared.world().token_requests[0].contains("the-secret-of-mine"));
+}

@@ -6,6 +6,8 @@ use domain::command::{
 use domain::event::{CatalogKind, EventBody, Level, Notice, SessionUsage};
 use domain::item::ItemKind;
 use domain::model::{ModelInfo, Tokens};
+use domain::tool::{ServerStatus, ToolServer};
+use domain::tool_call::Origin;
 use domain::{AskId, Fact, Failure, ItemId, Outcome, SessionId, TurnId};
 use serde_json::{Value, json};
 use testkit::fake_engine::{FakeEngine, Seen, item};
@@ -436,6 +438,44 @@ async fn notices_reach_a_person_once() {
         }
         assert_eq!(shown, ["The file is broken.", "All is well.", "The disk is full."]);
     }
+}
+
+/// An editor has several sessions on one connection: each one names the servers that failed, once.
+#[tokio::test]
+async fn every_session_names_the_servers_that_failed() {
+    let (mut client, engine) = Client::start(json!({})).await;
+    engine.set_servers(vec![ToolServer {
+        name: "gone".into(),
+        origin: Origin::Mcp,
+        status: ServerStatus::Failed,
+        command: String::new(),
+        args: Vec::new(),
+        url: None,
+        error: None,
+        tools: Vec::new(),
+    }]);
+    let mut sessions = Vec::new();
+    for _ in 0..2 {
+        let new = client.request("session/new", json!({"cwd": "/w", "mcpServers": []})).await;
+        sessions.push(new["sessionId"].clone());
+    }
+    engine.event(None, EventBody::Catalog(CatalogKind::ToolServers));
+    engine.fact(
+        &SessionId::new(sessions[1].as_str().unwrap()),
+        Fact::Notice { notice: Notice { level: Level::Info, text: "the last one".into() } },
+    );
+    let mut named = Vec::new();
+    loop {
+        let message = client.next_where(|it| it["method"] == "session/update").await;
+        let text = message["params"]["update"]["content"]["text"].to_string();
+        if text.contains("The MCP server gone failed.") {
+            named.push(message["params"]["sessionId"].clone());
+        }
+        if text.contains("the last one") {
+            break;
+        }
+    }
+    assert_eq!(named, sessions);
 }
 
 #[tokio::test]

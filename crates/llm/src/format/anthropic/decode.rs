@@ -18,6 +18,8 @@ pub struct Decoder {
     names: Names,
     blocks: Blocks,
     open: Vec<OpenBlock>,
+    /// Reasoning that was ended because another block went on. A signature that comes now has no place.
+    ended_reasoning: Vec<Option<u32>>,
     /// Blocks of unknown types that have started: their index and type.
     unknown: Vec<(Option<u32>, String)>,
     tokens: Tokens,
@@ -158,6 +160,7 @@ impl Decoder {
             names,
             blocks: Blocks::default(),
             open: Vec::new(),
+            ended_reasoning: Vec::new(),
             unknown: Vec::new(),
             tokens: Tokens::default(),
             reason: None,
@@ -205,6 +208,7 @@ impl Decoder {
             OpenKind::Text | OpenKind::Call { .. } => false,
         };
         while let Some(at) = self.open.iter().position(is_left) {
+            self.ended_reasoning.push(self.open[at].index);
             self.close(at, out);
         }
     }
@@ -246,6 +250,11 @@ impl Decoder {
         if let Some((_, kind)) = self.unknown.iter().find(|(known, _)| *known == index) {
             let kind = kind.clone();
             return self.blocks.warn(&kind, out);
+        }
+        let is_late = |open: &OpenBlock| open.kind.takes(DeltaKind::Thinking);
+        let is_late = self.ended_reasoning.contains(&index) && !self.open.iter().any(is_late);
+        if delta.signature.is_some() && delta.thinking.is_none() && is_late {
+            return;
         }
         if let Some(signature) = delta.signature
             && let Some(at) = self.block_for(index, DeltaKind::Thinking, out)
