@@ -16,24 +16,7 @@ use std::collections::HashMap;
 pub(super) fn groups<'s>(spec: &'s Spec, models: &Models<'s>, offset: usize) -> Vec<Group<'s>> {
     let all: Vec<&'s GraphOperation> =
         spec.queries.iter().chain(&spec.mutations).chain(&spec.subscriptions).collect();
-    let mut groups: IndexMap<String, Group<'s>> = IndexMap::new();
-    for (index, operation) in all.iter().enumerate().filter(|(_, operation)| operation.kind == "query") {
-        let result = result(models, operation);
-        let Some(entity) = result.entity else { continue };
-        let group = groups.entry(selecting::squeezed(entity)).or_insert_with(|| named(entity));
-        group.members.push(offset + index);
-        let is_better = |current: Option<usize>| {
-            current.is_none_or(|current| rank(operation, entity) < rank(all[current - offset], entity))
-        };
-        if result.is_list {
-            if is_better(group.list) {
-                group.list = Some(offset + index);
-            }
-        } else if asks_for_one(models, operation, &result) && is_better(group.detail) {
-            group.detail = Some(offset + index);
-            group.item = Some(result.item);
-        }
-    }
+    let mut groups = around_queries(models, &all, offset);
     let mut parts = Parts::default();
     for (index, operation) in all.iter().enumerate().filter(|(_, operation)| operation.kind != "query") {
         parts.assign(&mut groups, models, operation, offset + index);
@@ -65,6 +48,33 @@ pub(super) fn groups<'s>(spec: &'s Spec, models: &Models<'s>, offset: usize) -> 
         group
     };
     groups.into_values().map(tidy).collect()
+}
+
+/// The types that queries answer with, with their lists and details.
+fn around_queries<'s>(
+    models: &Models<'s>,
+    all: &[&'s GraphOperation],
+    offset: usize,
+) -> IndexMap<String, Group<'s>> {
+    let mut groups: IndexMap<String, Group<'s>> = IndexMap::new();
+    for (index, operation) in all.iter().enumerate().filter(|(_, operation)| operation.kind == "query") {
+        let result = result(models, operation);
+        let Some(entity) = result.entity else { continue };
+        let group = groups.entry(selecting::squeezed(entity)).or_insert_with(|| named(entity));
+        group.members.push(offset + index);
+        let is_better = |current: Option<usize>| {
+            current.is_none_or(|current| rank(operation, entity) < rank(all[current - offset], entity))
+        };
+        if result.is_list {
+            if is_better(group.list) {
+                group.list = Some(offset + index);
+            }
+        } else if asks_for_one(models, operation, &result) && is_better(group.detail) {
+            group.detail = Some(offset + index);
+            group.item = Some(result.item);
+        }
+    }
+    groups
 }
 
 /// How well a query stands for its type: never a deprecated one where there is another, then the one that needs the

@@ -3,11 +3,11 @@
 //! Owns the reading of paths: which are collections, which are items, which are actions. Invariant: every
 //! endpoint is in exactly one group.
 
-use super::agreeing;
 use super::lists;
 use super::merging;
 use super::models::{Models, success};
-use super::rpc::{self, Action};
+use super::parts::Roles;
+use super::rpc;
 use super::selecting::Selected;
 use super::words::{humanize, line, plural, singular, split};
 use crate::spec::{Endpoint, Model, Spec};
@@ -86,7 +86,7 @@ pub(super) fn segments(path: &str) -> Vec<&str> {
     path.split('/').filter(|segment| !segment.is_empty()).collect()
 }
 
-fn is_parameter(segment: &str) -> bool {
+pub(super) fn is_parameter(segment: &str) -> bool {
     segment.starts_with('{') && segment.ends_with('}')
 }
 
@@ -99,7 +99,7 @@ pub(super) fn is_version(segment: &str) -> bool {
 }
 
 /// The number of the newest version in a path; one without a version is the oldest.
-fn version(path: &str) -> u32 {
+pub(super) fn version(path: &str) -> u32 {
     let digits =
         |segment: &str| -> String { segment[1..].chars().take_while(char::is_ascii_digit).collect() };
     let found = path.split('/').filter(|segment| is_version(segment));
@@ -141,7 +141,7 @@ fn collections(endpoints: &[Endpoint], paths: &[Vec<&str>], models: &Models) -> 
     found
 }
 
-fn answers_list(endpoint: &Endpoint, models: &Models) -> bool {
+pub(super) fn answers_list(endpoint: &Endpoint, models: &Models) -> bool {
     let answer = success(endpoint).and_then(|response| response.schema.as_ref());
     answer.is_some_and(|answer| lists::find(models, answer, lists::Eager::No).is_some())
 }
@@ -304,163 +304,25 @@ fn title_words(
 }
 
 fn group<'s>(roles: &Roles<'_, 's>, (title, singular): (String, String)) -> Group<'s> {
-    let Roles { endpoints, all, .. } = roles;
     let mut group = Group {
         title,
         singular,
-        members: all.iter().map(|placed| placed.index).collect(),
+        members: roles.all.iter().map(|placed| placed.index).collect(),
         ..Group::default()
     };
-    group.tag = most_common_tag(endpoints, &group.members);
+    group.tag = most_common_tag(roles.endpoints, &group.members);
     group.list = roles.list();
-    let any = |_: &Endpoint| true;
-    let find = |scope, method, accept| roles.find(scope, method, accept, true);
-    let is_one = |endpoint: &Endpoint| !answers_list(endpoint, roles.models);
-    let shown = find(Scope::Item, "GET", &is_one).or_else(|| find(Scope::Item, "GET", &any));
-    group.detail = shown
-        .or_else(|| roles.action(Scope::ItemAction, &["GET"], Action::Get))
-        .or_else(|| roles.action(Scope::Loose, &["GET"], Action::Get));
-    group.create = find(Scope::Collection, "POST", &agreeing::makes_item)
-        .or_else(|| roles.action(Scope::CollectionAction, &["POST", "PUT"], Action::Create))
-        .or_else(|| roles.action(Scope::Loose, &["POST", "PUT"], Action::Create));
-    // What edits or deletes an item has the path that shows it.
-    let is_item = |endpoint: &Endpoint| {
-        shown.is_none_or(|index| agreeing::is_same_item(&endpoints[index].path, &endpoint.path))
-    };
-    let changes = |endpoint: &Endpoint| is_item(endpoint) && agreeing::changes_item(endpoint, false);
-    let says_so = |endpoint: &Endpoint| {
-        let is_alike = || agreeing::is_nameless(endpoint) && roles.sends_fields(endpoint, shown);
-        is_item(endpoint)
-            && !endpoint.bodies.is_empty()
-            && (agreeing::changes_item(endpoint, true) || is_alike())
-    };
+    group.detail = roles.detail();
+    group.create = roles.create();
     let listed = group.list.and_then(|index| roles.listed(index));
-    let keyed = |endpoint: &Endpoint| roles.key_in_body(endpoint, listed).is_some();
-    group.edit = find(Scope::Item, "PATCH", &changes)
-        .or_else(|| find(Scope::Item, "PUT", &changes))
-        .or_else(|| find(Scope::Collection, "PUT", &keyed))
-        .or_else(|| find(Scope::Item, "POST", &says_so))
-        .or_else(|| roles.action(Scope::ItemAction, &["POST", "PUT", "PATCH"], Action::Edit));
-    group.body_key = group
-        .edit
-        .filter(|index| roles.scope(*index) == Some(Scope::Collection))
-        .and_then(|index| roles.key_in_body(&endpoints[index], listed));
-    let takes = |endpoint: &Endpoint| is_item(endpoint) && agreeing::takes_item(endpoint);
-    group.delete = find(Scope::Item, "DELETE", &takes)
-        .or_else(|| roles.action(Scope::ItemAction, &["POST", "DELETE"], Action::Delete));
+    group.edit = roles.edit(listed);
+    group.body_key = roles.body_key(group.edit, listed);
+    group.delete = roles.delete();
     group.item = group
         .detail
-        .and_then(|index| success(&endpoints[index]))
+        .and_then(|index| success(&roles.endpoints[index]))
         .and_then(|response| response.schema.as_ref());
     group
-}
-
-/// Finds the operations of a group that play a part.
-struct Roles<'a, 's> {
-    endpoints: &'s [Endpoint],
-    models: &'a Models<'s>,
-    all: &'a [Placed],
-    key: &'a str,
-    /// How many parts all paths begin with.
-    prefix: usize,
-}
-
-impl<'s> Roles<'_, 's> {
-    fn scope(&self, index: usize) -> Option<Scope> {
-        self.all.iter().find(|placed| placed.index == index).map(|placed| placed.scope)
-    }
-
-    /// The items of a list.
-    fn listed(&self, index: usize) -> Option<&'s Model> {
-        let answer = success(&self.endpoints[index])?.schema.as_ref()?;
-        lists::find(self.models, answer, lists::Eager::Yes).map(|found| found.item)
-    }
-
-    fn key_in_body(&self, endpoint: &Endpoint, item: Option<&'s Model>) -> Option<String> {
-        let index = self.endpoints.iter().position(|one| std::ptr::eq(one, endpoint))?;
-        agreeing::key_in_body(self.models, &self.endpoints[index], item)
-    }
-
-    /// Whether the body has fields that the item has, by the operation that shows it.
-    fn sends_fields(&self, endpoint: &Endpoint, shown: Option<usize>) -> bool {
-        let Some(index) = self.endpoints.iter().position(|one| std::ptr::eq(one, endpoint)) else {
-            return false;
-        };
-        let answer = shown.and_then(|shown| success(&self.endpoints[shown])?.schema.as_ref());
-        let fields = |model: &'s Model| self.models.object(model).map(|object| &object.properties);
-        let (sent, held) = (self.endpoints[index].bodies.first(), answer.and_then(fields));
-        let Some((sent, held)) = sent.and_then(|body| fields(&body.model)).zip(held) else { return false };
-        sent.keys().filter(|name| held.contains_key(*name)).count() > 1
-    }
-
-    /// What the group is about, in the singular and lower case.
-    fn thing(&self) -> String {
-        let key = self.key.split('#').next().unwrap_or_default();
-        let name = key.split_once(':').map_or(key, |(_, name)| name);
-        let last = name.rsplit('/').find(|part| !part.contains('{')).unwrap_or_default();
-        rpc::named(last)
-    }
-
-    /// The simplest operation of a scope and method; a deprecated one only where that is allowed.
-    fn find(
-        &self,
-        scope: Scope,
-        method: &str,
-        accept: &dyn Fn(&Endpoint) -> bool,
-        with_deprecated: bool,
-    ) -> Option<usize> {
-        let fits = |index: &usize| {
-            let endpoint = &self.endpoints[*index];
-            endpoint.method == method && accept(endpoint) && (with_deprecated || !endpoint.deprecated)
-        };
-        let scoped = self.all.iter().filter(|placed| placed.scope == scope).map(|placed| placed.index);
-        scoped.filter(fits).min_by_key(|index| {
-            let endpoint = &self.endpoints[*index];
-            let required = endpoint.parameters.iter().filter(|parameter| parameter.required).count();
-            (endpoint.deprecated, std::cmp::Reverse(version(&endpoint.path)), required)
-        })
-    }
-
-    fn list(&self) -> Option<usize> {
-        let is_list = |endpoint: &Endpoint| answers_list(endpoint, self.models);
-        let is_eager_list = |endpoint: &Endpoint| {
-            let answer = success(endpoint).and_then(|response| response.schema.as_ref());
-            answer.is_some_and(|answer| lists::find(self.models, answer, lists::Eager::Yes).is_some())
-        };
-        // `users.list` says that it is one, whatever surrounds its items.
-        let is_named_list = |endpoint: &Endpoint| {
-            let action = rpc::subject(endpoint, &segments(&endpoint.path)).map(|(_, action)| action);
-            action == Some(Action::List) && is_eager_list(endpoint)
-        };
-        [false, true].into_iter().find_map(|with_deprecated| {
-            self.find(Scope::Collection, "GET", &is_list, with_deprecated)
-                .or_else(|| self.find(Scope::Collection, "GET", &is_eager_list, with_deprecated))
-                .or_else(|| self.find(Scope::CollectionAction, "GET", &is_list, with_deprecated))
-                .or_else(|| self.find(Scope::Loose, "GET", &is_list, with_deprecated))
-                .or_else(|| self.find(Scope::Loose, "GET", &is_named_list, with_deprecated))
-        })
-    }
-
-    /// An operation whose path or name ends with a word for this, and with nothing between that and the thing.
-    fn action(&self, scope: Scope, methods: &[&str], wanted: Action) -> Option<usize> {
-        let depth = segments(self.key).len();
-        let thing = self.thing();
-        let named = |endpoint: &Endpoint| {
-            let path = segments(&endpoint.path);
-            if scope == Scope::Loose {
-                let found = rpc::subject(endpoint, path.get(self.prefix..).unwrap_or(&path));
-                return found.is_some_and(|(about, action)| action == wanted && about == thing);
-            }
-            let plain: Vec<&&str> = path.iter().filter(|segment| !is_version(segment)).collect();
-            let Some((last, rest)) = plain.split_last() else { return false };
-            // Below an item there must be nothing else: `/{id}/json`, not `/{id}/files/{name}/json`.
-            let between = rest.get(depth..).unwrap_or_default();
-            let is_direct = between.iter().all(|segment| is_parameter(segment))
-                && between.is_empty() == (scope == Scope::CollectionAction);
-            is_direct && rpc::action(last) == Some(wanted)
-        };
-        methods.iter().find_map(|method| self.find(scope, method, &named, true))
-    }
 }
 
 /// `/pet` with items of the type `Pet` is called Pets, unless something else is.

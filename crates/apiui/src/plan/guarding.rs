@@ -1,4 +1,4 @@
-//! Which operations may edit or delete one item: those that are told which one.
+//! Which operations may edit or delete one item: those that name it.
 //!
 //! Owns the last look before anything is printed, for plans of any origin. Invariant: no printed view edits or deletes an item
 //! by an operation whose key or filter would be empty.
@@ -27,7 +27,7 @@ impl Plan {
         }
     }
 
-    /// Whether an operation that edits or deletes an item of the resource is told which one.
+    /// Whether an operation that edits or deletes an item of the resource names the item.
     pub(super) fn is_keyed(&self, resource: &Resource, index: usize) -> bool {
         let Some(operation) = self.operations.get(index) else { return false };
         if operation.query_text.is_empty() {

@@ -42,7 +42,7 @@ pub(super) struct Known<'a> {
 }
 
 /// For each parameter that is a key of the item: the field of the item that fills it, and the operations that it is proven
-/// for. A parameter of an operation that is only near, such as the key of a part of the item, is none of these.
+/// for. A parameter of an operation that is only near, such as the key of a part of the item, is left out.
 pub(super) fn keys(sources: &Sources, known: &Known) -> Vec<Key> {
     let Known { resource, all, proven, .. } = known;
     let parts: Vec<usize> =
@@ -128,7 +128,7 @@ impl Places {
         let Some(item) = self.item.as_ref().filter(|item| item.starts_with(&prefix)) else {
             return Some(Whose::Other);
         };
-        let is_last = !item[prefix.len()..].iter().any(|part| !part.contains('{'));
+        let is_last = item[prefix.len()..].iter().all(|part| part.contains('{'));
         Some(if is_last { Whose::Own } else { Whose::Parent })
     }
 }

@@ -23,6 +23,7 @@ mod model;
 mod models;
 mod operations;
 mod paging;
+mod parts;
 mod references;
 mod relations;
 mod resources;

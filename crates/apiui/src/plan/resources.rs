@@ -126,30 +126,27 @@ fn resource<'s>(
     }
     if let Some(model) = item.and_then(|item| models.object(item)) {
         resource.note = shorten_note(model.description.as_deref(), 240);
-        let is_same = has_same_model(spec, models, &resource);
-        let known = keys::Known {
-            resource: &resource,
-            all,
-            item: model,
-            has_same_model: is_same,
-            proven: &group.proven,
-        };
+        let has_same_model = has_same_model(spec, models, &resource);
+        let proven = &group.proven;
+        let known = keys::Known { resource: &resource, all, item: model, has_same_model, proven };
         resource.keys = keys::keys(sources, &known);
-    } else if let (Some(list), Some(detail)) = (&resource.list, resource.detail) {
-        // Items that are plain values are their own keys.
-        let taken = |name: &str| all[list.operation].inputs.iter().any(|input| input.name == name);
-        let input = all[detail].inputs.iter().find(|input| input.required && !taken(&input.name));
-        resource.keys = input
-            .map(|input| Key {
-                parameter: input.name.clone(),
-                field: columns::WHOLE.to_owned(),
-                guessed: false,
-                also: Vec::new(),
-            })
-            .into_iter()
-            .collect();
+    } else {
+        resource.keys = whole_key(&resource, all).into_iter().collect();
     }
     resource
+}
+
+/// Items that are plain values are their own keys.
+fn whole_key(resource: &Resource, all: &[Operation]) -> Option<Key> {
+    let (list, detail) = (resource.list.as_ref()?, resource.detail?);
+    let taken = |name: &str| all[list.operation].inputs.iter().any(|input| input.name == name);
+    let input = all[detail].inputs.iter().find(|input| input.required && !taken(&input.name))?;
+    Some(Key {
+        parameter: input.name.clone(),
+        field: columns::WHOLE.to_owned(),
+        guessed: false,
+        also: Vec::new(),
+    })
 }
 
 fn list<'s>(

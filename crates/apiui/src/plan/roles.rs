@@ -72,7 +72,7 @@ pub(super) fn name(written: &str) -> Name {
     let by = words.iter().rposition(|word| word == "by").filter(|at| *at > 0 && at + 1 < words.len());
     let by = by.map(|at| words.split_off(at)[1..].concat()).unwrap_or_default();
     // `deletePostByAuthor` may be about all posts of the author.
-    is_many |= !by.is_empty() && !UNIQUE.iter().any(|end| by == *end);
+    is_many |= !by.is_empty() && !UNIQUE.contains(&by.as_str());
     if words.len() > 2 && words.last().is_some_and(|last| last == "one") {
         words.pop();
     }

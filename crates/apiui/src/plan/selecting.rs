@@ -278,8 +278,7 @@ fn is_filter(models: &Models, name: &str, target: &Model) -> bool {
     if target.properties.is_empty() {
         return false;
     }
-    let fields = target.properties.values();
-    let compares = fields.filter(|property| !is_plain_owned(models, property)).count() > 0;
+    let compares = target.properties.values().any(|property| !is_plain_owned(models, property));
     has_logic(target) || FILTERS.contains(&squeezed(name).as_str()) && compares
 }
 

@@ -20,29 +20,29 @@ fn specifications() -> Vec<PathBuf> {
     paths
 }
 
-fn show(plan: &Plan, resource: &Resource) {
+/// What was chosen for a resource, one line each.
+fn chosen(plan: &Plan, resource: &Resource) -> Vec<String> {
     let id = |index: usize| {
         let operation = &plan.operations[index];
         format!("{} “{}”", operation.signature, operation.title)
     };
-    for (part, index) in [("new", resource.creates), ("edit", resource.edits), ("delete", resource.deletes)] {
-        if let Some(index) = index {
-            println!("  {part} {}: {}", resource.singular, id(index));
-        }
-    }
+    let parts = [("new", resource.creates), ("edit", resource.edits), ("delete", resource.deletes)];
+    let mut lines: Vec<String> = parts
+        .into_iter()
+        .filter_map(|(part, index)| Some(format!("  {part} {}: {}", resource.singular, id(index?))))
+        .collect();
     for key in &resource.keys {
         let mark = if key.guessed { " (guessed)" } else { "" };
-        println!("    key {} = {}{mark}", key.parameter, key.field);
-        for index in &key.also {
-            println!("      also {}", id(*index));
-        }
+        lines.push(format!("    key {} = {}{mark}", key.parameter, key.field));
+        lines.extend(key.also.iter().map(|index| format!("      also {}", id(*index))));
     }
+    lines
 }
 
 #[test]
 #[ignore = "prints what was chosen"]
 fn what_was_chosen() {
-    let mut counts = [0; 5];
+    let mut counts = [0; 4];
     for path in specifications() {
         let Ok(reading) = read_file(&path) else { continue };
         let plan = plan(&reading.spec, &Options::default());
@@ -52,8 +52,7 @@ fn what_was_chosen() {
             counts[1] += usize::from(resource.edits.is_some());
             counts[2] += usize::from(resource.deletes.is_some());
             counts[3] += resource.keys.len();
-            counts[4] += plan.operations.iter().filter(|operation| operation.destroys).count();
-            show(&plan, resource);
+            chosen(&plan, resource).iter().for_each(|line| println!("{line}"));
         }
     }
     println!("creates {}, edits {}, deletes {}, keys {}", counts[0], counts[1], counts[2], counts[3]);

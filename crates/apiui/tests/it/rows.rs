@@ -394,7 +394,7 @@ fn a_chain_of_references_is_walked_once() {
     document["components"]["schemas"][format!("S{count}")] =
         serde_json::json!({"$ref": "#/components/schemas/Gone"});
     let broken = read_bytes(document.to_string().as_bytes(), None, None).unwrap();
-    assert!(broken.warnings.len() > count, "each link is told");
+    assert!(broken.warnings.len() > count, "a warning for each link");
     document["components"]["schemas"][format!("S{count}")] =
         serde_json::json!({"$ref": "#/components/schemas/S0"});
     let endless = read_bytes(document.to_string().as_bytes(), None, None).unwrap();

@@ -190,11 +190,14 @@ fn write(path: &Path, text: &str, overwrites: bool) -> Result<(), Failure> {
         std::fs::create_dir_all(folder).map_err(|error| write_failure(folder, &error))?;
     }
     let opened = if overwrites { std::fs::File::create(path) } else { std::fs::File::create_new(path) };
-    let mut file = opened.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => Failure::user(format!("{} is there already.", path.display()))
-            .hint("Choose another place with -o, or add --overwrite to replace it."),
-        _ => write_failure(path, &error),
-    })?;
+    let refused = |error: std::io::Error| {
+        if error.kind() == std::io::ErrorKind::AlreadyExists {
+            return Failure::user(format!("{} is there already.", path.display()))
+                .hint("Choose another place with -o, or add --overwrite to replace it.");
+        }
+        write_failure(path, &error)
+    };
+    let mut file = opened.map_err(refused)?;
     file.write_all(text.as_bytes()).map_err(|error| write_failure(path, &error))
 }
 
