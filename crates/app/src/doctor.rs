@@ -299,7 +299,8 @@ async fn servers(context: &DoctorContext<'_>, report: &mut Report) {
 
 fn settings(context: &DoctorContext<'_>, report: &mut Report) {
     if let Some(managed) = &context.resolved.managed {
-        let text = format!("{}: rules of this machine's administrator hold.", managed.file.display());
+        let text =
+            format!("{}: the rules of this machine's administrator are in force.", managed.file.display());
         report.add("managed settings", CheckState::Good, text, None);
     }
     let file = context.environment.config_dir().join("config.json");

@@ -164,7 +164,7 @@ fn check_address(name: &str, url: Option<&str>, managed: &ManagedRules) -> Resul
     match url {
         Some(url) if !is_vendors(url) && !managed.permits_address_of_provider(url) => {
             Err(ManagedRules::refusal(&format!("The address of the provider {name}"))
-                .hint("Managed settings that list providers must list other addresses than their own in `allowedHosts`."))
+                .hint("Where managed settings list providers, `allowedHosts` must name every address that is not the provider's own."))
         }
         Some(_) | None => Ok(()),
     }

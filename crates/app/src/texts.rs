@@ -110,8 +110,8 @@ impl Texts for WorkspaceTexts {
         let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         (!names.is_empty()).then(|| {
             format!(
-                "The settings in {} have changed. This chat goes on with those from before; start Dragoman again to use \
-                 the new ones.",
+                "The settings in {} have changed. This chat continues with the earlier ones; restart Dragoman to use the \
+                 new ones.",
                 names.join(" and ")
             )
         })

@@ -103,7 +103,7 @@ impl Managed {
         let written = jsonc::parse(text).map_err(|broken| broken.0)?;
         for key in written.keys().filter(|key| *key != "$schema" && !KEYS.contains(&key.as_str())) {
             let hint = nearest(key, KEYS).map(|near| format!("; `{near}` is one")).unwrap_or_default();
-            return Err(format!("`{key}` is no managed setting{hint}"));
+            return Err(format!("`{key}` is not a managed setting{hint}"));
         }
         let rules = ManagedRules::read(&written)?;
         Ok(Self { file: file.to_owned(), rules, written })
@@ -146,7 +146,7 @@ impl ManagedRules {
         Ok(Self {
             providers: texts("allowedProviders")?,
             models: texts("allowedModels")?,
-            hosts: hosts.map_err(|entry| format!("`allowedHosts` holds {entry:?}, which is no host"))?,
+            hosts: hosts.map_err(|entry| format!("`allowedHosts` holds {entry:?}, which is not a host"))?,
             servers,
             plugins: texts("allowedPlugins")?,
             sandbox_required,
@@ -274,7 +274,7 @@ impl ManagedTelemetry {
         match value {
             Value::Bool(false) => Ok(Self::Off),
             Value::Object(otlp) => Ok(Self::Only(otlp.clone())),
-            _ => Err("`telemetry` must be false or an object as `otlp` is".to_owned()),
+            _ => Err("`telemetry` must be false or an object like `otlp`".to_owned()),
         }
     }
 }

@@ -37,10 +37,8 @@ pub fn check_address(address: &str) -> Result<(), Failure> {
 /// An address may hold a password: only its host is named.
 fn refusal(address: &str) -> Failure {
     let host = host_of(address).map_or_else(|| "This address".to_owned(), |(host, _)| host);
-    Failure::user(format!(
-        "{host} is not reached: the administrator of this machine permits other hosts only."
-    ))
-    .hint("The list is `allowedHosts` in the managed settings; `dragoman config show` names the file.")
+    Failure::user(format!("{host} cannot be reached: the administrator of this machine does not permit it."))
+        .hint("The list is `allowedHosts` in the managed settings; `dragoman config show` names the file.")
 }
 
 impl HostList {

@@ -289,7 +289,7 @@ fn describe_outcome(plan: &Plan, Outcome { done, left }: &Outcome) -> String {
     let mut lines: Vec<String> = done.map(|(action, path)| format!("- {action} {}", name(path))).collect();
     lines.extend(left.iter().map(|(path, reason)| format!("- left {}: {reason}", name(path))));
     if lines.is_empty() {
-        return "The files already are as they were.".to_owned();
+        return "The files are already as they were.".to_owned();
     }
     list(lines.into_iter())
 }

@@ -48,7 +48,7 @@ fn problems(connection: &Connection) -> Result<Vec<String>, StoreError> {
         if !error.is_damage() {
             return Err(error);
         }
-        problems.push("the index of words is damaged: searches may find too little".to_owned());
+        problems.push("the index of words is damaged: searches may miss messages".to_owned());
     }
     let orphans: i64 = connection.query_row(
         "SELECT count(*) FROM (SELECT DISTINCT session FROM facts EXCEPT SELECT key FROM sessions

@@ -75,7 +75,7 @@ pub(crate) fn advance(connection: &mut Connection, step: Step) -> Result<Outcome
     Ok(match step {
         Step::Facts(most) => Outcome::Next(match delete_facts(connection, most, Words::Removed) {
             Err(error) if error.is_damage() => {
-                tracing::warn!("the index of words is damaged; `dragoman store repair` makes it anew");
+                tracing::warn!("the index of words is damaged; `dragoman store repair` rebuilds it");
                 delete_facts(connection, most, Words::Left)?
             }
             next => next?,

@@ -219,7 +219,7 @@ impl FactOrder {
         if number == self.last {
             return Ok(());
         }
-        Err(damaged_chat(chat, &format!("its fact {} is not there", self.last)))
+        Err(damaged_chat(chat, &format!("its fact {} is missing", self.last)))
     }
 
     /// No further fact was found.
@@ -227,7 +227,7 @@ impl FactOrder {
         if self.last >= self.newest {
             return Ok(());
         }
-        Err(damaged_chat(chat, &format!("its facts after {} are not there", self.last)))
+        Err(damaged_chat(chat, &format!("its facts after {} are missing", self.last)))
     }
 }
 

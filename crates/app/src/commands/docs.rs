@@ -237,7 +237,7 @@ mod tests {
             }
         }
         for (file, name) in named_in_texts(std::path::Path::new(&format!("{root}/crates"))) {
-            assert!(find(&pages, &name).is_some(), "{file}: `dragoman docs {name}` is no page");
+            assert!(find(&pages, &name).is_some(), "{file}: `dragoman docs {name}` is not a page");
         }
     }
 

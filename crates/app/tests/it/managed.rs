@@ -75,7 +75,7 @@ async fn a_file_that_cannot_be_used_stops_the_start() {
     for (managed, mode, why) in [
         ("{ nonsense", 0o644, "line 1"),
         (r#"{"allowedProvider": []}"#, 0o644, "`allowedProviders` is one"),
-        ("{}", 0o666, "can be written by others than root"),
+        ("{}", 0o666, "users other than root can write to"),
     ] {
         machine.write(managed);
         machine.set_mode(mode);

@@ -62,7 +62,7 @@ pub fn check_owned_by_administrator(path: &Path) -> Result<(), String> {
             return Err(format!("{name} does not belong to root"));
         }
         if kind.mode() & 0o022 != 0 {
-            return Err(format!("{name} can be written by others than root"));
+            return Err(format!("users other than root can write to {name}"));
         }
     }
     Ok(())

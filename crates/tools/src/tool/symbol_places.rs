@@ -102,7 +102,7 @@ pub(super) fn find(
     }
     found.sort_by_key(|found| found.rank);
     if found.is_empty() {
-        return Err(format!("The name {name} does not stand in {}.", from.shown()));
+        return Err(format!("The name {name} does not occur in {}.", from.shown()));
     }
     Ok(found.into_iter().take(MOST_TRIED).map(|found| found.place).collect())
 }

@@ -13,7 +13,7 @@ use super::plan::{NewRule, RuleList};
 /// Tools of servers, by their offered name `server__tool`. The built-in ones have the server `eca`.
 const OF_SERVERS: &str = "(.{0,2}|[^e]..|.[^c].|..[^a]|.{3}.+)__.*";
 
-/// Tools of ours that read, change or reach something. Others, such as task lists, need no restriction.
+/// Our tools that read, change or reach something. Others, such as task lists, need no restriction.
 const OURS: [&str; 17] = [
     "recall",
     "shell_command",
@@ -34,7 +34,7 @@ const OURS: [&str; 17] = [
     "spawn_agent",
 ];
 
-/// Names of tools in all programs, in lower case, and the tools of ours that do the same or a part of it.
+/// Names of tools in all programs, in lower case, and our tools that do the same or a part of it.
 const THEIRS: [(&[&str], &[&str]); 13] = [
     (
         &["bash", "bashoutput", "killshell", "killbash", "shell", "run_shell_command", "shelltool"],
@@ -182,7 +182,7 @@ impl Restrictions {
         }
     }
 
-    /// Tools of ours that the settings switch off for everybody, without rules.
+    /// Our tools that the settings switch off for everybody, without rules.
     pub(super) fn disabled(&self) -> impl Iterator<Item = &String> {
         self.disabled.iter()
     }
@@ -203,7 +203,9 @@ impl Restrictions {
     fn read_tools(&mut self, value: &Value, around: &Surroundings<'_>) -> Result<(), String> {
         match &opened(value) {
             Value::Object(switches) => self.read_switches(switches),
-            Value::Null => Err("its list of tools is empty, which is not clear".to_owned()),
+            Value::Null => {
+                Err("its list of tools is empty, so it is unclear which tools it may use".to_owned())
+            }
             value @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
                 let names = names(value).ok_or("its list of tools is not understood")?;
                 if names.iter().any(|name| name == "*" || name == "all") {
@@ -219,12 +221,16 @@ impl Restrictions {
         let mut kept: BTreeSet<&str> = BTreeSet::new();
         for name in names {
             if name.contains('(') {
-                return Err(format!("it has `{name}` only in part, which cannot be said here"));
+                return Err(format!(
+                    "it has `{name}` only in part, which Dragoman's settings cannot express"
+                ));
             }
             match ours(name) {
                 Some(tools) => kept.extend(tools),
-                None => self
-                    .note(&format!("tools: {name}"), "this agent has no tools of servers and no others here"),
+                None => self.note(
+                    &format!("tools: {name}"),
+                    "this agent gets neither tools of MCP servers nor other tools here",
+                ),
             }
         }
         if kept.contains("edit_file") && kept.contains("write_file") {
@@ -244,7 +250,7 @@ impl Restrictions {
     /// `{bash: false, "server_*": false}` of opencode.
     fn read_switches(&mut self, switches: &Map<String, Value>) -> Result<(), String> {
         if switches.get("*").is_some_and(|all| all == false) {
-            return Err("it switches all tools off but some, by a pattern".to_owned());
+            return Err("it switches off all tools except some, by a pattern".to_owned());
         }
         for (name, value) in switches {
             match value {
@@ -258,7 +264,7 @@ impl Restrictions {
         Ok(())
     }
 
-    /// A tool of ours, or tools of servers by a pattern with `*`.
+    /// One of our tools, or tools of servers by a pattern with `*`.
     fn forbid_whole(&mut self, name: &str) {
         match ours(name) {
             Some(tools) => {
@@ -339,18 +345,18 @@ impl Restrictions {
         match (tool, decision) {
             (_, "allow") => {}
             ("*", "ask") => self.by_default = Some("ask"),
-            ("*", "deny") => return Err("it denies all tools but some".to_owned()),
+            ("*", "deny") => return Err("it denies all tools except some".to_owned()),
             ("doom_loop", "ask" | "deny") => {}
             ("external_directory", "ask") => {}
             ("external_directory", "deny") => {
-                return Err("it may never leave its folder; here a person is asked".to_owned());
+                return Err("it may never leave its folder; Dragoman would ask a person instead".to_owned());
             }
             ("edit", "deny") => ["edit", "write"].iter().for_each(|tool| self.forbid_whole(tool)),
             (_, "deny") => self.forbid_whole(tool),
             (_, "ask") => {
                 let targets = targets(tool);
                 if targets.is_empty() {
-                    return Err(format!("its permission for `{tool}` cannot be said here"));
+                    return Err(format!("Dragoman's settings cannot express its permission for `{tool}`"));
                 }
                 self.rules.extend(targets.iter().map(|target| (RuleList::Ask, whole_tool(target))));
             }
@@ -369,7 +375,9 @@ impl Restrictions {
         let is_denied = |pattern: &str| patterns.get(pattern).is_some_and(|decision| decision == "deny");
         let has_exception = patterns.values().any(|decision| decision != "deny");
         if ["*", "**"].iter().any(|all| is_denied(all)) && has_exception {
-            return Err(format!("it may use `{tool}` only in some cases, which cannot be said here"));
+            return Err(format!(
+                "it may use `{tool}` only in some cases, which Dragoman's settings cannot express"
+            ));
         }
         for (pattern, decision) in patterns {
             let list = match decision.as_str() {
@@ -383,14 +391,14 @@ impl Restrictions {
                 continue;
             }
             let rules = permissions::of_opencode(tool, pattern, list, &around.context)
-                .ok_or_else(|| format!("its permission for `{tool}` cannot be said here"))?;
+                .ok_or_else(|| format!("Dragoman's settings cannot express its permission for `{tool}`"))?;
             self.rules.extend(rules.into_iter().map(|rule| (list, rule)));
         }
         Ok(())
     }
 }
 
-/// The tools of ours for one of theirs; `None` where there is no such tool.
+/// Our tools for one of theirs; `None` where there is no such tool.
 pub(super) fn ours(name: &str) -> Option<&'static [&'static str]> {
     let name = name.trim().to_lowercase();
     THEIRS.iter().find(|(theirs, _)| theirs.contains(&name.as_str())).map(|(_, ours)| *ours)
@@ -450,7 +458,7 @@ fn flow_map(text: &str) -> Option<Map<String, Value>> {
         .collect()
 }
 
-/// A map that stands on one line, as a map.
+/// A map that is written on one line, as a map.
 fn opened(value: &Value) -> Value {
     let text = value.as_str().filter(|text| text.trim_start().starts_with('{'));
     text.and_then(flow_map).map_or_else(|| value.clone(), Value::Object)

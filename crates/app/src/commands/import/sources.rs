@@ -89,7 +89,8 @@ impl Place {
             let limit = limits.iter().find(|(limited, _)| *limited == name).map(|(_, limit)| limit);
             match limit {
                 Some(ToolLimit::Only) => {
-                    let why = "only some of its tools are allowed there, which cannot be said here";
+                    let why =
+                        "only some of its tools are allowed there, which Dragoman's settings cannot express";
                     plan.leave_out(&self.0, format!("MCP server {name}"), why);
                 }
                 Some(ToolLimit::Without(tools)) => {
@@ -352,7 +353,7 @@ fn goose(plan: &mut Plan<'_>) {
 
 fn goose_extension(plan: &mut Plan<'_>, place: &Place, name: &str, entry: &Value) {
     if entry["available_tools"].as_array().is_some_and(|tools| !tools.is_empty()) {
-        let why = "only some of its tools are allowed there, which cannot be said here";
+        let why = "only some of its tools are allowed there, which Dragoman's settings cannot express";
         plan.leave_out(&place.0, format!("extension {name}"), why);
         return;
     }
@@ -368,7 +369,7 @@ fn goose_extension(plan: &mut Plan<'_>, place: &Place, name: &str, entry: &Value
             plan.server(&place.0, name, Ok(ours));
         }
         Some("streamable_http" | "sse") => plan.server(&place.0, name, Ok(json!({"url": entry["uri"]}))),
-        _ => plan.leave_out(&place.0, format!("extension {name}"), "it is of a kind that is not known here"),
+        _ => plan.leave_out(&place.0, format!("extension {name}"), "its kind is not known here"),
     }
     for variable in entry["env_keys"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         let why =

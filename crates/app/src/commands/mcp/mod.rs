@@ -97,7 +97,7 @@ impl McpContext {
         let mut lines = Vec::new();
         for (name, entry) in found {
             if limits.iter().any(|(limited, _)| *limited == name) {
-                let why = "only some of its tools are on there; `dragoman import` keeps the others off where it can";
+                let why = "some of its tools are switched off there; `dragoman import` imports it where it can keep them off";
                 lines.push(format!("{name} is left out: {why}."));
                 continue;
             }

@@ -115,7 +115,7 @@ async fn download(environment: &Environment, file: &HubFile, id: &str) -> Result
     ))?;
     if incoming.written() > 0 {
         let megabytes = incoming.written() / 1_000_000;
-        print_line(&format!("Going on after the {megabytes} MB that are there."))?;
+        print_line(&format!("Continuing after the {megabytes} MB that are already there."))?;
     }
     if incoming.written() != file.bytes {
         fetch(environment, file, &mut incoming).await?;
