@@ -295,7 +295,7 @@ fn plugin_layers(plugin: &Plugin) -> Vec<Result<Layer, Notice>> {
     layers
 }
 
-/// A plugin brings no plugins and decides nothing about the sandbox; the file of hooks may have the key `hooks` around them or not.
+/// A plugin brings no plugins, and its hooks stay in the sandbox; the file of hooks may have the key `hooks` around them or not.
 fn settings_of(file: &str, layer: Layer) -> Layer {
     let mut values = layer.values.clone();
     values.remove("plugins");
@@ -305,7 +305,6 @@ fn settings_of(file: &str, layer: Layer) -> Layer {
     if file == "hooks/hooks.json" && !values.contains_key("hooks") {
         values = Map::from_iter([("hooks".to_owned(), Value::Object(values))]);
     }
-    values.retain(|key, _| !crate::resolve::WALL_KEYS.contains(&key.as_str()));
     let hooks = values.get_mut("hooks").and_then(Value::as_object_mut);
     for hook in hooks.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut) {
         hook.remove("sandbox");

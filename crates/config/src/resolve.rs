@@ -76,7 +76,7 @@ pub fn resolve(environment: &Environment, inputs: &Inputs) -> Resolved {
 /// Where the user's data goes: only the user's own configuration decides.
 const OWN_KEYS: [&str; 6] = ["mcpLogins", "network", "otlp", "remote", "store", "worker"];
 /// What commands may do. Of a project's file, these are reported where they are read.
-pub(crate) const WALL_KEYS: [&str; 5] =
+const WALL_KEYS: [&str; 5] =
     ["sandbox", "sandboxGrants", "sandboxMemoryMegabytes", "sandboxRequired", "shell"];
 
 struct Resolver<'a> {

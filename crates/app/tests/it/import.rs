@@ -190,12 +190,15 @@ fn an_imported_rule_decides_as_it_did_there() {
     let imported = run(&home, &["import", "--yes"]);
     assert!(imported.status.success());
     assert!(!said(&imported).contains("config.json.bak"), "there were no settings before");
-    for (command, words) in
-        [("npm run test --watch", "allow"), ("npm run test; rm x", "ask"), ("git push origin", "den")]
-    {
+    for (command, words) in [
+        ("npm run test --watch", &["allow"][..]),
+        // The rule does not cover it: it is asked about, or the sandbox contains it.
+        ("npm run test; rm x", &["ask", "its sandbox keeps it"]),
+        ("git push origin", &["den"]),
+    ] {
         let input = json!({"command": command}).to_string();
         let explained = said(&run(&home, &["explain-permission", "shell_command", &input])).to_lowercase();
-        assert!(explained.contains(words), "{command}: {explained}");
+        assert!(words.iter().any(|word| explained.contains(word)), "{command}: {explained}");
     }
 }
 

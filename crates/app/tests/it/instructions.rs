@@ -84,7 +84,7 @@ async fn a_rule_that_is_enforced_is_read_before_its_files_are_touched() {
     let requests = bench.fake.requests();
     let first = requests[0].body.to_string();
     assert!(first.contains("queries (for db/**)") && !first.contains("capital letters"), "{first}");
-    let results = bench.fake.last_request().tool_results();
+    let results: Vec<String> = requests.iter().flat_map(|request| request.tool_results()).collect();
     for (at, is_refused) in [true, true, false, false, false, false].into_iter().enumerate() {
         assert_eq!(results[at].contains("must be read first"), is_refused, "{at}: {}", results[at]);
     }
