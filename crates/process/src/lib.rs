@@ -22,7 +22,7 @@ mod error;
 mod escapes;
 mod foreground;
 #[cfg(unix)]
-mod keeper;
+mod group_killer;
 mod nesting;
 mod output;
 #[cfg_attr(windows, path = "windows/parent.rs")]

@@ -18,7 +18,7 @@ use tokio::sync::{oneshot, watch};
 use crate::child::Exit;
 use crate::child_tree::ChildTree;
 use crate::error::ProcessError;
-use crate::keeper::Keeper;
+use crate::group_killer::GroupKiller;
 use crate::tree::MARKER;
 
 /// How long what a child left behind in its group may take to finish writing before it is ended.
@@ -100,7 +100,7 @@ static REAPER: LazyLock<Option<(mpsc::Sender<Request>, PipeWriter)>> = LazyLock:
         wake,
         trees: Vec::new(),
         // Elsewhere no parent-death signal ends the children of a process that was killed.
-        keeper: Keeper::new(!cfg!(target_os = "linux")),
+        group_killer: GroupKiller::new(!cfg!(target_os = "linux")),
         next: 0,
         mark: process_mark(),
         shutdown_waiters: None,
@@ -129,7 +129,7 @@ struct Reaper {
     inbox: mpsc::Receiver<Request>,
     wake: PipeReader,
     trees: Vec<ChildTree>,
-    keeper: Keeper,
+    group_killer: GroupKiller,
     next: u64,
     mark: String,
     /// Who waits for the end of everything; set once nothing is started any more.
@@ -144,8 +144,8 @@ impl Reaper {
                 self.handle_request(request);
             }
             let now = Instant::now();
-            let keeper = &mut self.keeper;
-            self.trees.retain_mut(|tree| tree.step(now) || keeper.forget(tree.pid));
+            let group_killer = &mut self.group_killer;
+            self.trees.retain_mut(|tree| tree.step(now) || group_killer.forget(tree.pid));
             if let Some(shutdown_waiters) = &mut self.shutdown_waiters
                 && self.trees.iter().all(ChildTree::is_gone)
             {
@@ -210,7 +210,7 @@ impl Reaper {
         let pid = child.id();
         let (phase_sender, phase) = watch::channel(Phase::Running);
         let tree = ChildTree::new(id, child, marker, grace, phase_sender)?;
-        self.keeper.add(tree.pid);
+        self.group_killer.add(tree.pid);
         self.trees.push(tree);
         Ok(Started { pid, phase, guard: Guard(id) })
     }

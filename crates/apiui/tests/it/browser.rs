@@ -17,7 +17,7 @@ use crate::shared::read_file;
 
 /// What the driver tells of one page.
 #[derive(Debug, Deserialize)]
-struct Told {
+struct PageReport {
     flows: BTreeMap<String, String>,
     problems: Vec<String>,
 }
@@ -131,12 +131,12 @@ fn pages_work_in_a_browser() {
         Command::new("node").arg(driver).arg(&jobs).arg(&web).env("CHROMIUM", &browser).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let told = std::fs::read(jobs.join("results.json")).unwrap();
-    let told: BTreeMap<String, Told> = serde_json::from_slice(&told).unwrap();
+    let told: BTreeMap<String, PageReport> = serde_json::from_slice(&told).unwrap();
     assert_eq!(told.len(), count, "every page was used");
     assert_shown(&told, &jobs);
 }
 
-fn assert_shown(told: &BTreeMap<String, Told>, jobs: &Path) {
+fn assert_shown(told: &BTreeMap<String, PageReport>, jobs: &Path) {
     let mut wrong = Vec::new();
     let mut done: BTreeMap<&str, usize> = BTreeMap::new();
     for (name, told) in told {

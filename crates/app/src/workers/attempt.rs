@@ -65,8 +65,8 @@ impl Ended {
     }
 }
 
-/// What one run told.
-struct Told {
+/// How one run ended.
+struct RunOutcome {
     exit: i32,
     outcome: String,
     message: String,
@@ -103,7 +103,7 @@ pub(super) async fn run(
         let progress = self::progress(worker, task, halt).await?;
         let told = match told {
             Ok(told) => told,
-            Err(problem) => Told { exit: 1, outcome: "failed".to_owned(), message: problem },
+            Err(problem) => RunOutcome { exit: 1, outcome: "failed".to_owned(), message: problem },
         };
         match (told.exit, progress.final_outcome()) {
             (0 | 1, Some(outcome)) => return Some(ended(outcome).with(&progress)),
@@ -146,7 +146,7 @@ async fn run_once(
     arguments: Vec<String>,
     time: Duration,
     halt: &CancellationToken,
-) -> Result<Told, String> {
+) -> Result<RunOutcome, String> {
     let prompt = if progress.has_begun { takeover(checkout) } else { task.prompt.clone() };
     let finished = Spawn::new(own_program())
         .args(["run", "--output", "json", "--quiet", "--task", chat_of(&task.id).as_str()])
@@ -169,7 +169,7 @@ async fn run_once(
         End::Signalled(_) | End::Stopped => 1,
         End::DeadlinePassed => 4,
     };
-    Ok(Told { exit, outcome, message })
+    Ok(RunOutcome { exit, outcome, message })
 }
 
 /// What the model is told that goes on with the work of another one.

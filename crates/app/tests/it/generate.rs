@@ -14,13 +14,13 @@ use crate::client::{Home, fake_provider};
 use crate::copilot_host::{specification, two_tables};
 
 /// Exit code, stdout and stderr.
-struct Told {
+struct Ended {
     code: i32,
     out: String,
     err: String,
 }
 
-fn run_with(home: &Home, arguments: &[&str], input: &str) -> Told {
+fn run_with(home: &Home, arguments: &[&str], input: &str) -> Ended {
     let pipes = &mut home.command(arguments);
     let pipes = pipes.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = pipes.spawn().expect("the program starts");
@@ -31,10 +31,10 @@ fn run_with(home: &Home, arguments: &[&str], input: &str) -> Told {
     let output = child.wait_with_output().expect("the program ends");
     writing.join().expect("written");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    Told { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+    Ended { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
 }
 
-fn run(home: &Home, arguments: &[&str]) -> Told {
+fn run(home: &Home, arguments: &[&str]) -> Ended {
     run_with(home, arguments, "")
 }
 
@@ -491,13 +491,13 @@ fn a_project_keeps_the_options_it_was_generated_with() {
 }
 
 /// Runs the program beside a fake model.
-async fn run_with_model(home: &Home, fake: &FakeModel, arguments: &[&str]) -> Told {
+async fn run_with_model(home: &Home, fake: &FakeModel, arguments: &[&str]) -> Ended {
     let mut command = home.command(arguments);
     command.env("DRAGOMAN_CONFIG", fake_provider(fake.url(), "openai-chat").to_string());
     command.stdin(Stdio::null());
     let output =
         tokio::task::spawn_blocking(move || command.output()).await.expect("runs").expect("the program");
-    Told {
+    Ended {
         code: output.status.code().unwrap_or(-1),
         out: String::from_utf8_lossy(&output.stdout).into_owned(),
         err: String::from_utf8_lossy(&output.stderr).into_owned(),

@@ -25,13 +25,13 @@ for group in $groups; do kill -s KILL -- "-$group"; done
 "#;
 
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct GroupKiller {
     is_needed: bool,
     groups: Vec<i32>,
     shell: Option<(Child, PipeWriter)>,
 }
 
-impl Keeper {
+impl GroupKiller {
     /// Nothing is started before the first child, and never where it is not needed.
     pub(crate) fn new(is_needed: bool) -> Self {
         Self { is_needed, groups: Vec::new(), shell: None }
@@ -83,7 +83,7 @@ fn start(groups: &[i32]) -> io::Result<(Child, PipeWriter)> {
     // The thread that forks must never wait for a shell that was stopped.
     rustix::io::ioctl_fionbio(&orders, true)?;
     let mut command = Command::new(SHELL);
-    command.args(["-c", SCRIPT, "dragoman-keeper"]).env_clear().current_dir("/");
+    command.args(["-c", SCRIPT, "dragoman-group_killer"]).env_clear().current_dir("/");
     command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
     // SAFETY: between fork and exec one system call is made; nothing is allocated and no lock is taken.
     unsafe { command.pre_exec(|| Ok(rustix::process::setsid().map(|_| ())?)) };
@@ -138,14 +138,14 @@ mod tests {
     #[test]
     fn groups_that_are_left_end_when_their_owner_is_gone() {
         let (mut left, mut other, mut forgotten) = (Group::start(), Group::start(), Group::start());
-        let mut keeper = Keeper::new(true);
+        let mut group_killer = GroupKiller::new(true);
         for group in [&forgotten, &left, &other] {
-            keeper.add(group.pid());
+            group_killer.add(group.pid());
         }
-        keeper.forget(forgotten.pid());
+        group_killer.forget(forgotten.pid());
         assert!(left.is_alive() && other.is_alive());
         // What the kernel does to the pipe of a process that was killed.
-        let (mut shell, orders) = keeper.shell.take().expect("a shell");
+        let (mut shell, orders) = group_killer.shell.take().expect("a shell");
         drop(orders);
         shell.wait().expect("it ends");
         left.until_dead();
@@ -154,15 +154,15 @@ mod tests {
     }
 
     #[test]
-    fn a_keeper_that_was_killed_is_replaced_and_hears_of_all_groups() {
+    fn a_group_killer_that_was_killed_is_replaced_and_hears_of_all_groups() {
         let (mut first, mut second) = (Group::start(), Group::start());
-        let mut keeper = Keeper::new(true);
-        keeper.add(first.pid());
-        let (shell, _) = keeper.shell.as_mut().expect("a shell");
+        let mut group_killer = GroupKiller::new(true);
+        group_killer.add(first.pid());
+        let (shell, _) = group_killer.shell.as_mut().expect("a shell");
         shell.kill().expect("killed");
         shell.wait().expect("gone");
-        keeper.add(second.pid());
-        let (mut shell, orders) = keeper.shell.take().expect("another shell");
+        group_killer.add(second.pid());
+        let (mut shell, orders) = group_killer.shell.take().expect("another shell");
         drop(orders);
         shell.wait().expect("it ends");
         first.until_dead();
@@ -171,10 +171,10 @@ mod tests {
 
     #[test]
     fn nothing_is_started_where_the_kernel_ends_children() {
-        let mut keeper = Keeper::new(false);
+        let mut group_killer = GroupKiller::new(false);
         let group = Group::start();
-        keeper.add(group.pid());
-        keeper.forget(group.pid());
-        assert!(keeper.shell.is_none() && keeper.groups.is_empty());
+        group_killer.add(group.pid());
+        group_killer.forget(group.pid());
+        assert!(group_killer.shell.is_none() && group_killer.groups.is_empty());
     }
 }
