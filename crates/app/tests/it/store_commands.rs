@@ -84,4 +84,7 @@ async fn damage_is_named_by_check_and_repaired_with_a_copy() {
     let (code, _, err) = run(&home, &config, &["run", "--session", &ids[0], "go on"]).await;
     assert_eq!(code, Some(0), "{err}");
     check_log_is_written_back(&home);
+    // A chat that lost facts does not replay identically, which the end of the home checks.
+    let (code, _, err) = run(&home, &config, &["chats", "delete", &ids[0]]).await;
+    assert_eq!(code, Some(0), "{err}");
 }
