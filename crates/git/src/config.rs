@@ -223,6 +223,26 @@ pub fn changes_are_harmless(before: &str, after: &str, in_module: bool) -> bool 
     before.keys().chain(after.keys()).filter(differs).all(|line| line.is_harmless(in_module))
 }
 
+/// Folders of this machine that a remote or a branch leads to, as they are written: git runs the hooks of a repository
+/// that it pushes to.
+pub(crate) fn local_remotes(text: &str) -> Vec<String> {
+    let lines = parse(text).into_iter().filter_map(|line| match line {
+        Line::Entry { section, name: Some(_), key, value } => Some((section, key, value)),
+        Line::Entry { .. } | Line::Other(_) => None,
+    });
+    let leads = lines.filter(|(section, key, _)| {
+        matches!(
+            (section.as_str(), key.as_str()),
+            ("remote", "url" | "pushurl") | ("branch", "remote" | "pushremote")
+        )
+    });
+    let local = leads.filter_map(|(_, _, value)| match value.split_once("://") {
+        Some((scheme, path)) => scheme.eq_ignore_ascii_case("file").then(|| path.to_owned()),
+        None => Some(value),
+    });
+    local.collect()
+}
+
 fn parse(text: &str) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut section: Option<(String, Option<String>)> = None;

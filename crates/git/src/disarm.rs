@@ -9,7 +9,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::config::{changes_are_harmless, without_programs};
+use crate::config::{changes_are_harmless, local_remotes, without_programs};
 use crate::find::{is_git_directory, linked_folder, read_small};
 use crate::state::is_step;
 use crate::tree::Found;
@@ -35,7 +35,22 @@ pub struct Before {
 struct Saved {
     settings: Vec<Option<Vec<u8>>>,
     commondir: Option<Vec<u8>>,
-    hooks: BTreeMap<OsString, (u64, platform::Stamp)>,
+    hooks: BTreeMap<OsString, Hook>,
+}
+
+/// A hook, known again by its size and times.
+#[derive(Debug)]
+struct Hook {
+    size: u64,
+    stamp: platform::Stamp,
+    /// What it is put back from.
+    kept: Option<(u32, Vec<u8>)>,
+}
+
+impl PartialEq for Hook {
+    fn eq(&self, other: &Self) -> bool {
+        (self.size, &self.stamp) == (other.size, &other.stamp)
+    }
 }
 
 /// An entry named `.git` that is no folder.
@@ -77,8 +92,9 @@ impl Before {
                 None => disarm_new(folder, &mut taken),
             }
         }
-        // A person who follows a link is in a folder that the command could write.
-        for target in found.outward.iter().filter_map(|link| link.canonicalize().ok()) {
+        // A person who follows a link, or pushes, is in a folder that the command could write.
+        let remotes = found.folders.iter().chain(&self.covered).flat_map(|folder| remotes_of(folder));
+        for target in found.outward.iter().filter_map(|link| link.canonicalize().ok()).chain(remotes) {
             let Some(top) = writable.iter().find(|folder| target.starts_with(folder)) else { continue };
             let mut folders: Vec<PathBuf> =
                 target.ancestors().take_while(|above| above.starts_with(top)).flat_map(here).collect();
@@ -87,6 +103,16 @@ impl Before {
         }
         taken
     }
+}
+
+/// The folders of this machine that the settings of a git directory call remotes.
+fn remotes_of(folder: &Path) -> Vec<PathBuf> {
+    let texts = SETTINGS.iter().filter_map(|name| read(&folder.join(name)));
+    let named: Vec<String> =
+        texts.flat_map(|bytes| local_remotes(&String::from_utf8_lossy(&bytes))).collect();
+    // A relative one starts where git does.
+    let bases = [Some(folder), folder.parent()].into_iter().flatten();
+    bases.flat_map(|base| named.iter().filter_map(|path| base.join(path).canonicalize().ok())).collect()
 }
 
 /// The git directories that git finds in a folder.
@@ -147,9 +173,10 @@ impl Saved {
     fn of(folder: &Path) -> Self {
         let mut hooks = BTreeMap::new();
         for entry in fs::read_dir(folder.join("hooks")).into_iter().flatten().flatten() {
-            if let Ok(metadata) = entry.path().symlink_metadata() {
-                hooks.insert(entry.file_name(), (metadata.len(), platform::stamp_of(&metadata)));
-            }
+            let (path, name) = (entry.path(), entry.file_name());
+            let Some(metadata) = path.symlink_metadata().ok().filter(|_| !is_sample(&name)) else { continue };
+            let kept = read(&path).map(|bytes| (platform::mode_of(&metadata), bytes));
+            hooks.insert(name, Hook { size: metadata.len(), stamp: platform::stamp_of(&metadata), kept });
         }
         Self {
             settings: SETTINGS.iter().map(|name| read(&folder.join(name))).collect(),
@@ -170,13 +197,20 @@ impl Saved {
                 None => clean_settings(folder, name, taken),
             }
         }
-        if self.commondir != now.commondir && now.commondir.is_some() {
-            remove(folder, OsStr::new("commondir"), taken);
+        match &self.commondir {
+            Some(before) if self.commondir != now.commondir => replace(folder, "commondir", before, taken),
+            None if now.commondir.is_some() => remove(folder, OsStr::new("commondir"), taken),
+            Some(_) | None => {}
         }
         let hooks = folder.join("hooks");
-        for (name, stamp) in &now.hooks {
-            if self.hooks.get(name) != Some(stamp) && !is_sample(name) {
-                remove(&hooks, name, taken);
+        for (name, _) in now.hooks.iter().filter(|(name, hook)| self.hooks.get(*name) != Some(hook)) {
+            let before = self.hooks.get(name).and_then(|hook| hook.kept.as_ref());
+            match before.zip(name.to_str()) {
+                Some(((mode, bytes), text)) => {
+                    replace(&hooks, text, bytes, taken);
+                    let _ = platform::set_mode(&hooks.join(name), *mode);
+                }
+                None => remove(&hooks, name, taken),
             }
         }
     }
@@ -339,6 +373,54 @@ mod tests {
         assert_eq!(config(&root.join("target/old/.git")), EVIL);
         assert!(root.join("src/hooks/pre-commit.sample").exists());
         assert!(!taken.iter().any(|path| path.starts_with(root.join("target/fixture"))), "{taken:?}");
+    }
+
+    #[test]
+    fn hooks_that_were_there_are_put_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let (roots, trees) = ([root.clone()], Trees::default());
+        let store = root.join("tmp/x/.git");
+        make(&store, PLAIN);
+        let hook = store.join("hooks/pre-commit");
+        fs::write(&hook, "own").unwrap();
+        platform::set_mode(&hook, 0o755).unwrap();
+        fs::write(store.join("commondir"), ".").unwrap();
+        let before = Before::new(trees.find(&roots), Vec::new());
+        fs::write(&hook, "evil").unwrap();
+        fs::write(store.join("commondir"), "../../evil").unwrap();
+        fs::write(store.join("hooks/post-merge"), "evil").unwrap();
+        make(&root.join("tmp/evil"), EVIL);
+        let taken = before.disarm(&trees.find(&roots), &roots, &[]);
+        assert_eq!(fs::read_to_string(&hook).unwrap(), "own", "{taken:?}");
+        assert_eq!(platform::mode_of(&hook.metadata().unwrap()) & 0o777, 0o755);
+        assert_eq!(fs::read_to_string(store.join("commondir")).unwrap(), ".");
+        assert!(!store.join("hooks/post-merge").exists());
+    }
+
+    #[test]
+    fn a_remote_in_a_folder_that_was_writable_runs_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().canonicalize().unwrap();
+        let (root, cache) = (base.join("work"), base.join("cache"));
+        let (roots, trees) = ([root.clone()], Trees::default());
+        make(&root.join(".git"), PLAIN);
+        let before = Before::new(trees.find(&roots), vec![root.join(".git")]);
+        for name in ["a.git", "b.git"] {
+            make(&cache.join(name), EVIL);
+            fs::write(cache.join(name).join("hooks/pre-receive"), "evil").unwrap();
+        }
+        let remotes = format!(
+            "{PLAIN}[remote \"o\"]\n\turl = https://example.org/x\n\tpushurl = {}\n[branch \"main\"]\n\tpushRemote = file://{}\n",
+            cache.join("a.git").display(),
+            cache.join("b.git").display()
+        );
+        fs::write(root.join(".git/config"), remotes).unwrap();
+        before.disarm(&trees.find(&roots), &roots, &[cache.clone()]);
+        for name in ["a.git", "b.git"] {
+            assert!(!cache.join(name).join("hooks/pre-receive").exists(), "{name}");
+            assert_eq!(config(&cache.join(name)), PLAIN);
+        }
     }
 
     #[test]

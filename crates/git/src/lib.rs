@@ -7,11 +7,13 @@ mod config;
 mod disarm;
 mod find;
 pub mod hardened;
+mod index;
 mod state;
 mod tree;
 
 pub use config::{changes_are_harmless, named_paths};
 pub use disarm::{Before, remove_entry as remove};
 pub use find::{is_git_directory, linked_folder};
+pub use index::index_entries;
 pub use state::{Kind, Part, judge};
 pub use tree::{Found, Trees};

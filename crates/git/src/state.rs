@@ -48,7 +48,11 @@ impl Kind {
             Self::Object | Self::Plain | Self::Configuration => true,
             Self::Reference => is_reference(path, text),
             Self::Steps => text.lines().all(is_step),
-            Self::Options => !["strategy", "gpg", "exec"].iter().any(|word| text.contains(word)),
+            // git reads its settings in any case.
+            Self::Options => {
+                let text = text.to_ascii_lowercase();
+                !["strategy", "gpg", "exec"].iter().any(|word| text.contains(word))
+            }
             Self::Link => match path.file_name().and_then(|name| name.to_str()) {
                 Some("commondir") => text.trim_end() == "../..",
                 Some("gitdir") => text.trim_end().ends_with("/.git") && text.lines().count() == 1,
@@ -288,6 +292,11 @@ mod tests {
         assert!(!reference("ref: ../../x") && !reference("evil") && !reference(""));
         let packed = format!("# pack-refs with: peeled \n{HASH} refs/tags/v1\n^{HASH}\n");
         assert!(Kind::Reference.accepts(Path::new("packed-refs"), packed.as_bytes()));
+        let options = |text: &str| Kind::Options.accepts(Path::new("opts"), text.as_bytes());
+        assert!(options("[options]\n\tmainline = 1\n"));
+        assert!(
+            !options("[options]\n\tstrategy = ../evil\n") && !options("[Options]\n\tSTRATEGY = ../evil\n")
+        );
         let steps = |text: &str| Kind::Steps.accepts(Path::new("done"), text.as_bytes());
         assert!(steps("pick 123 x\n# exec y\nupdate-ref refs/heads/a\n"));
         assert!(!steps("pick 1 x\nexec evil\n") && !steps("x evil"));

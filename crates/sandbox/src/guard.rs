@@ -42,6 +42,8 @@ struct Places(Vec<PathBuf>);
 impl Drop for Places {
     fn drop(&mut self) {
         for place in &self.0 {
+            #[cfg(target_os = "linux")]
+            crate::helper::left::take_over_left(place);
             // The kernel leaves a folder there that nobody may open.
             let _ = platform::set_mode(&place.join("work/work"), 0o700);
             let _ = fs::remove_dir_all(place);

@@ -52,6 +52,7 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
+        take_over_copies(&self.0);
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -66,9 +67,19 @@ fn remove_abandoned(parent: &Path) {
         let is_ours = entry.metadata().is_ok_and(|kind| kind.is_dir() && platform::is_own(&kind));
         if is_number && is_ours && !Path::new("/proc").join(pid).exists() && Path::new("/proc/self").exists()
         {
+            // No command sees these two, so nobody but a Dragoman that was killed made what is in them.
+            if ["/tmp", "/var/tmp"].iter().any(|shared| Path::new(shared) == parent) {
+                take_over_copies(&entry.path());
+            }
             let _ = fs::remove_dir_all(entry.path());
         }
     }
+}
+
+/// What commands committed to copies of git directories is not lost with the folder.
+fn take_over_copies(_folder: &Path) {
+    #[cfg(target_os = "linux")]
+    crate::helper::left::take_over_all(_folder);
 }
 
 #[cfg(test)]

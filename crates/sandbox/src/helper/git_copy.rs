@@ -2,37 +2,36 @@
 //! gone, plain state is taken over from the layer: objects, names of commits, the index.
 //!
 //! Invariants: only files that `git::judge` knows as state reach the real directory; no link is followed on the way; an
-//! object is never replaced; a name of a commit that somebody else changed meanwhile stays.
+//! object is never replaced, and nothing that names objects is taken over unless all of them were; a name of a commit, a
+//! log or an index that somebody else changed meanwhile stays. A copy is taken over once: by the helper, or, where that was
+//! killed, by the program that started it or by a later one (`left`).
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use git::{Kind, Part};
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps, mkdirat, openat,
-    openat2, renameat, statat, unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps, mkdirat, openat, openat2,
+    renameat, statat, unlinkat,
 };
 use rustix::mount::{MountFlags, mount};
 
-use super::mounts;
+use super::git_files::{beneath, is_opaque, names, read, remove_all};
+use super::{left, mounts};
 use crate::policy;
 
-/// Larger files are not looked into.
-const MOST_BYTES: u64 = 16 << 20;
 /// A walk ends after this many entries.
 const MOST_ENTRIES: usize = 500_000;
 /// How long a lock of another git is waited for.
 const LOCK_TIME: Duration = Duration::from_secs(2);
 /// Paths that a message names.
 const NAMED: usize = 8;
-/// Set on a folder that hides the one below it.
-const OPAQUE: &str = "user.overlay.opaque";
 
-pub(super) struct GitCopy {
+pub(crate) struct GitCopy {
     /// The real git directory's path.
     pub(super) folder: PathBuf,
     /// Where the copy can be taken from.
@@ -42,6 +41,10 @@ pub(super) struct GitCopy {
     configuration: bool,
     /// When the command began, in nanoseconds since 1970.
     began: i128,
+    /// The index as it was then: git replaces the file, so it can still be read.
+    index: Option<OwnedFd>,
+    /// The folder of the layer, in which a mark says that it was taken over. Not of the mounts that become read-only.
+    place: OwnedFd,
 }
 
 impl GitCopy {
@@ -58,15 +61,32 @@ impl GitCopy {
             lay_over(&folder, &wanted.place)
         })?;
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        Some(Self {
-            folder,
-            merged,
-            real,
-            upper,
-            configuration: wanted.configuration,
-            began: i128::try_from(began).unwrap_or_default(),
-        })
+        let began = i128::try_from(began).unwrap_or_default();
+        let index = open_index(&real);
+        left::describe(wanted, &folder, began).ok()?;
+        let place = openat(CWD, &wanted.place, flags, Mode::empty()).ok()?;
+        let (configuration, place) = (wanted.configuration, mounts::clone(&place).ok()?);
+        Some(Self { folder, merged, real, upper, configuration, began, index, place })
     }
+
+    /// A copy whose helper was killed. The index of the beginning is not known any more.
+    pub(crate) fn of_killed(
+        place: &Path,
+        folder: PathBuf,
+        configuration: bool,
+        began: i128,
+    ) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let upper = openat(CWD, place.join("upper"), flags, Mode::empty())?;
+        let real = openat2(CWD, &folder, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+        let (merged, place) = (place.join("merged"), openat(CWD, place, flags, Mode::empty())?);
+        Ok(Self { folder, merged, real, upper, configuration, began, index: None, place })
+    }
+}
+
+fn open_index(real: &OwnedFd) -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(real, "index", flags, Mode::empty()).ok()
 }
 
 fn lay_over(folder: &Path, place: &Path) -> Option<(PathBuf, OwnedFd)> {
@@ -98,14 +118,16 @@ fn lay_over(folder: &Path, place: &Path) -> Option<(PathBuf, OwnedFd)> {
 pub(super) fn take_over(copies: Vec<GitCopy>, errors: Option<OwnedFd>) {
     let mut refused = Vec::new();
     for copy in copies {
-        let mut import = Import { copy: &copy, changes: Vec::new(), count: 0, refused: Vec::new() };
-        if import.has_no_head() {
-            import.refused.push(PathBuf::new());
-        } else {
-            import.collect(&copy.upper, Path::new(""));
-            import.apply();
+        let (left_out, problem) = take_over_one(&copy);
+        refused.extend(left_out);
+        if let Some((errors, problem)) = errors.as_ref().and_then(|fd| fd.try_clone().ok()).zip(problem) {
+            let text = format!(
+                "Dragoman: nothing was taken over from the copy of {:?}, because objects could not be written: {problem}. \
+                 What the command committed there is lost.\n",
+                copy.folder
+            );
+            let _ = File::from(errors).write_all(text.as_bytes());
         }
-        refused.extend(import.refused.into_iter().map(|path| copy.folder.join(path)));
     }
     let Some(errors) = errors.filter(|_| !refused.is_empty()) else { return };
     let more = refused.len().saturating_sub(NAMED);
@@ -117,6 +139,20 @@ pub(super) fn take_over(copies: Vec<GitCopy>, errors: Option<OwnedFd>) {
         names.join(", ")
     );
     let _ = File::from(errors).write_all(text.as_bytes());
+}
+
+/// What was not taken over, and why nothing was.
+pub(crate) fn take_over_one(copy: &GitCopy) -> (Vec<PathBuf>, Option<String>) {
+    let mut import = Import { copy, changes: Vec::new(), count: 0, refused: Vec::new(), lost: None };
+    if import.has_no_head() {
+        import.refused.push(PathBuf::new());
+    } else {
+        import.collect(&copy.upper, Path::new(""));
+        import.apply();
+    }
+    left::mark_taken(&copy.place);
+    let refused = if import.lost.is_some() { Vec::new() } else { import.refused };
+    (refused.into_iter().map(|path| copy.folder.join(path)).collect(), import.lost)
 }
 
 enum Change {
@@ -140,6 +176,8 @@ struct Import<'a> {
     changes: Vec<Change>,
     count: usize,
     refused: Vec<PathBuf>,
+    /// Why an object is missing. What names objects must not be taken over then.
+    lost: Option<String>,
 }
 
 impl Import<'_> {
@@ -157,6 +195,7 @@ impl Import<'_> {
         for name in names(folder) {
             self.count += 1;
             if self.count > MOST_ENTRIES {
+                self.lost = Some(format!("there are more than {MOST_ENTRIES} files"));
                 return;
             }
             let Ok(stat) = statat(folder, &name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
@@ -249,10 +288,17 @@ impl Import<'_> {
             match change {
                 Change::Folder(path) => drop(self.make_real(&path)),
                 Change::Write { path, part, inner, stat } => {
-                    if self.write(&path, part, &inner, &stat).is_err() {
-                        self.refused.push(path);
+                    let is_object = git::judge(part, &inner) == Kind::Object;
+                    if self.lost.is_some() && !is_object {
+                        continue;
+                    }
+                    match self.write(&path, part, &inner, &stat) {
+                        Err(error) if is_object => self.lost = Some(error.to_string()),
+                        Err(_) => self.refused.push(path),
+                        Ok(()) => {}
                     }
                 }
+                Change::Delete { .. } if self.lost.is_some() => {}
                 Change::Delete { path, part, inner } => self.delete(path, part, &inner),
             }
         }
@@ -295,7 +341,24 @@ impl Import<'_> {
                 return Err(io::Error::other("it is not state"));
             }
         }
+        let is_foreign = |known: &Stat| self.is_later(known) && !self.is_same_index(inner);
+        if kind == Kind::Plain && is_shared(inner) && known.is_some_and(|known| is_foreign(&known)) {
+            return Err(io::Error::other("somebody else changed it"));
+        }
         self.copy_file(&source, path, stat, kind == Kind::Object)
+    }
+
+    /// Another git only looked at the files again: the index names the same contents as when the command began.
+    fn is_same_index(&self, path: &Path) -> bool {
+        let entries = |fd: &OwnedFd| {
+            let mut bytes = Vec::new();
+            rustix::fs::seek(fd, rustix::fs::SeekFrom::Start(0)).ok()?;
+            File::from(fd.try_clone().ok()?).read_to_end(&mut bytes).ok()?;
+            git::index_entries(&bytes)
+        };
+        let before = self.copy.index.as_ref().filter(|_| path == Path::new("index")).and_then(entries);
+        let now = open_index(&self.copy.real).as_ref().and_then(entries);
+        before.is_some() && before == now
     }
 
     fn may_configure(&self, path: &Path, part: Part, contents: &[u8]) -> bool {
@@ -331,6 +394,7 @@ impl Import<'_> {
         match git::judge(part, inner) {
             Kind::Object | Kind::Passing => {}
             Kind::Reference if self.is_later(&known) || inner == Path::new("HEAD") => self.refused.push(path),
+            Kind::Plain if is_shared(inner) && self.is_later(&known) => self.refused.push(path),
             Kind::Reference | Kind::Plain | Kind::Steps | Kind::Options => {
                 let _ = unlinkat(&above, name, AtFlags::empty());
             }
@@ -403,44 +467,7 @@ impl Import<'_> {
     }
 }
 
-fn beneath() -> ResolveFlags {
-    ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS
-}
-
-fn names(folder: &OwnedFd) -> Vec<std::ffi::OsString> {
-    let Ok(entries) = Dir::read_from(folder) else { return Vec::new() };
-    let names =
-        entries.flatten().map(|entry| std::ffi::OsStr::from_bytes(entry.file_name().to_bytes()).to_owned());
-    names.filter(|name| name != "." && name != "..").collect()
-}
-
-fn is_opaque(folder: &OwnedFd) -> bool {
-    let mut value = [0; 1];
-    rustix::fs::fgetxattr(folder, OPAQUE, &mut value).is_ok_and(|length| length == 1 && value == *b"y")
-}
-
-fn read(file: &OwnedFd) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::from(file.try_clone()?).take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(io::ErrorKind::FileTooLarge.into());
-    }
-    // The file may be read once more.
-    rustix::fs::seek(file.as_fd(), rustix::fs::SeekFrom::Start(0))?;
-    Ok(bytes)
-}
-
-/// Removes a folder with everything in it; a link counts itself.
-fn remove_all(above: &OwnedFd, name: &Path) -> io::Result<()> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let folder = openat(above, name, flags, Mode::empty())?;
-    for entry in names(&folder) {
-        let stat = statat(&folder, &entry, AtFlags::SYMLINK_NOFOLLOW)?;
-        if FileType::from_raw_mode(stat.st_mode).is_dir() {
-            remove_all(&folder, Path::new(&entry))?;
-        } else {
-            unlinkat(&folder, &entry, AtFlags::empty())?;
-        }
-    }
-    Ok(unlinkat(above, name, AtFlags::REMOVEDIR)?)
+/// State that the user's own git changes as well, and that cannot be made anew.
+fn is_shared(path: &Path) -> bool {
+    path == Path::new("index") || path.starts_with("logs") || path.starts_with("reftable")
 }

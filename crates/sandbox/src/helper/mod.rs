@@ -8,8 +8,10 @@
 mod connections;
 mod filter;
 mod git_copy;
+mod git_files;
 mod guards;
 mod lan;
+pub(crate) mod left;
 mod memory;
 mod mounts;
 mod privileges;

@@ -309,3 +309,108 @@ async fn a_branch_that_changed_meanwhile_stays() {
     assert_eq!(shop.outside("git log --format=%s -1").await, "outside\n", "{text}");
     assert!(text.contains("refs/heads/main"), "{text}");
 }
+
+/// What a person does to the repository while a command works in its copy.
+async fn meanwhile(shop: &Shop, line: &str, own: &str) -> String {
+    let wait = "touch ready; while ! test -e go; do sleep 0.02; done";
+    let line = format!("{line}; {wait}");
+    let person = async {
+        while !shop.path("ready").exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        let said = shop.outside(own).await;
+        fs::write(shop.path("go"), "").unwrap();
+        said
+    };
+    let (said, (_, text)) = tokio::join!(person, shop.run(&line));
+    format!("{said}{text}")
+}
+
+#[tokio::test]
+async fn what_a_person_staged_or_stashed_meanwhile_stays() {
+    let Some(shop) = Shop::new().await else { return };
+    shop.outside("echo first > file; git stash -q; echo a > a; echo b > b; echo c > c").await;
+    let text = meanwhile(
+        &shop,
+        "git add a; echo x > file; git stash -q -- file",
+        "git add b; echo mine > file; git stash -q -- file",
+    )
+    .await;
+    let staged = shop.outside("git diff --cached --name-only; git stash list | wc -l").await;
+    assert_eq!(staged, "b\n2\n", "{text}");
+    assert!(text.contains("index"), "what was left is named: {text}");
+    // A look at the files changes their times in the index alone.
+    fs::remove_file(shop.path("ready")).unwrap();
+    fs::remove_file(shop.path("go")).unwrap();
+    let text = meanwhile(&shop, "git add c", "touch -d '3 seconds ago' file a b; git status -s").await;
+    assert_eq!(shop.outside("git diff --cached --name-only").await, "b\nc\n", "{text}");
+}
+
+#[tokio::test]
+async fn a_branch_names_only_objects_that_are_there() {
+    let Some(shop) = Shop::new().await else { return };
+    let full = "for i in $(seq 0 255); do n=.git/objects/$(printf %02x $i); test -e $n || touch $n; done";
+    let text = meanwhile(&shop, "echo two > file; git commit -qam two", full).await;
+    assert!(text.contains("nothing was taken over"), "{text}");
+    assert_eq!(
+        shop.outside("git log --format=%s; git rev-parse --verify -q 'main^{tree}' >/dev/null && echo whole")
+            .await,
+        "one\nwhole\n"
+    );
+}
+
+#[tokio::test]
+async fn a_command_that_is_killed_loses_no_commit_and_no_stash() {
+    let Some(shop) = Shop::new().await else { return };
+    let line = "echo two > file; git commit -qam two; echo precious > file; git stash -q; trap '' TERM; touch ready; \
+                while :; do sleep 1; done";
+    let allowance = Allowance { git: GitAccess::Copy, ..Allowance::default() };
+    let stop = CancellationToken::new();
+    let spawn = shop
+        .spawn(line)
+        .grace(std::time::Duration::from_millis(200))
+        .confine(shop.world.sandbox.clone(), allowance);
+    let killer = async {
+        while !shop.path("ready").exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        stop.cancel();
+    };
+    let (finished, ()) = tokio::join!(spawn.run(&stop), killer);
+    assert_eq!(finished.unwrap().end, End::Stopped);
+    assert_eq!(shop.outside("git log --format=%s -1; git stash pop -q; cat file").await, "two\nprecious\n");
+}
+
+/// The copy of a Dragoman that was killed itself is in its temporary folder, which the next one removes.
+#[tokio::test]
+async fn a_later_process_takes_over_what_a_killed_one_left() {
+    let Some(shop) = Shop::new().await else { return };
+    let kept = shop.world.outside.join("kept");
+    let line =
+        format!("echo two > file; git commit -qam two; trap '' TERM; touch ready; while :; do sleep 1; done");
+    let allowance = Allowance { git: GitAccess::Copy, ..Allowance::default() };
+    let child = shop.spawn(&line).confine(shop.world.sandbox.clone(), allowance).start().await.unwrap();
+    while !shop.path("ready").exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    // As a killed process leaves it: its folder with the copy, and its helper gone.
+    let own = shop.world.sandbox.temporary().unwrap();
+    let status = std::process::Command::new("cp").arg("-a").arg(&own).arg(&kept).status().unwrap();
+    assert!(status.success());
+    let dead = std::path::Path::new("/tmp").join(format!("dragoman-tmp-4194305-0-{}", std::process::id()));
+    for entry in fs::read_dir(&own)
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("git-"))
+    {
+        fs::write(entry.path().join("taken"), "").unwrap();
+    }
+    child.stop().await;
+    drop(child);
+    assert_eq!(shop.outside("git log --format=%s -1").await, "one\n");
+    assert!(std::process::Command::new("mv").arg(&kept).arg(&dead).status().unwrap().success());
+    let other = World::with(|facts| facts.temporary = "/tmp".into());
+    other.sandbox.temporary().unwrap();
+    assert_eq!(shop.outside("git log --format=%s -1").await, "two\n");
+    assert!(!dead.exists());
+}
