@@ -288,11 +288,12 @@ fn is_below(base: &Url, url: &Url) -> bool {
         if text.split(['/', '\\']).any(is_dots) {
             return false;
         }
-        let decoded = percent_encoding::percent_decode_str(&text).decode_utf8_lossy().into_owned();
+        // What is not UTF-8 may be an overlong form of `../`, which old servers read.
+        let Ok(decoded) = percent_encoding::percent_decode_str(&text).decode_utf8() else { return false };
         if decoded == text {
             return true;
         }
-        text = decoded;
+        text = decoded.into_owned();
     }
     false
 }
@@ -426,6 +427,7 @@ mod tests {
             ("https://api.test/v1", "/projects/group%2Fname", "https://api.test/v1/projects/group%2Fname"),
             ("https://api.test/v1", "/files/a..b", "https://api.test/v1/files/a..b"),
             ("https://api.test/v1", "/100%25", "https://api.test/v1/100%25"),
+            ("https://api.test/v1", "/caf%C3%A9", "https://api.test/v1/caf%C3%A9"),
         ];
         for (base, path, expected) in good {
             assert_eq!(address(&base_address(base).unwrap(), path).unwrap().as_str(), expected);
@@ -439,6 +441,9 @@ mod tests {
             ("https://api.test/v1", "/%2e%2e%2fadmin"),
             ("https://api.test/v1", "/%252e%252e%252fadmin"),
             ("https://api.test/v1", "/..;/admin"),
+            ("https://api.test/v1", "/%c0%ae%c0%ae%c0%afadmin"),
+            ("https://api.test/v1", "/%25c0%25ae%25c0%25ae/admin"),
+            ("https://api.test/v1", "/%e0%80%ae%e0%80%ae/admin"),
             ("https://api.test/v1", "/%25252525252e%25252525252e"),
             ("https://api.test/v1", "x"),
             ("https://api.test", "@evil.test/"),

@@ -273,9 +273,7 @@ pub(super) fn destroys(endpoint: &Endpoint) -> bool {
     let action = endpoint.path.split_once("Action=").map(|(_, action)| action);
     let last = super::grouping::segments(&endpoint.path).last().copied().filter(|last| !last.contains('{'));
     let id = endpoint.operation_id.as_deref();
-    let is_removal = |name: Option<&str>| {
-        name.is_some_and(|name| roles::is_removal(name) && !name.to_lowercase().contains("password"))
-    };
+    let is_removal = |name: Option<&str>| name.is_some_and(roles::is_removal);
     if matches!(endpoint.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE" | "QUERY") {
         let is_verb =
             last.is_some_and(|last| ["delete", "remove", "destroy", "purge", "erase"].contains(&last));
@@ -377,12 +375,19 @@ mod tests {
             ("POST", "/pets/{id}/clear", ""),
             ("GET", "/#Action=DeleteUser", "GET_DeleteUser"),
             ("PUT", "/branches/{branch}", "resetBranch"),
+            ("POST", "/users/{id}/delete-password", ""),
+            ("POST", "/charges/{id}/refund", ""),
+            ("POST", "/invoices/{id}", "voidInvoice"),
+            ("PUT", "/add-ons", "AddOns_purge"),
         ] {
             assert!(destroys(&endpoint(method, path, id, "")), "{method} {path}");
         }
-        for (method, path, id) in
-            [("POST", "/pets", "createPet"), ("GET", "/delete-requests", ""), ("POST", "/reset-password", "")]
-        {
+        for (method, path, id) in [
+            ("POST", "/pets", "createPet"),
+            ("GET", "/delete-requests", ""),
+            ("POST", "/reset-password", ""),
+            ("POST", "/refunds", "createRefund"),
+        ] {
             assert!(!destroys(&endpoint(method, path, id, "")), "{method} {path}");
         }
     }

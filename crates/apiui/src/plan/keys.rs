@@ -219,6 +219,8 @@ impl Search<'_> {
             let rest = wanted.strip_prefix(own.as_str()).filter(|_| own.len() > 2)?;
             match rest {
                 "" => self.same("id").or_else(|| self.same("uuid")),
+                // The `name` of a user is what people call them, not the user name.
+                rest if ["name", "code", "key"].contains(&rest) => self.same(&wanted),
                 rest if KEY_NAMES.contains(&rest) => self.same(&wanted).or_else(|| self.same(rest)),
                 _ => None,
             }
@@ -235,7 +237,7 @@ impl Search<'_> {
         let certain = self
             .linked()
             .or_else(|| self.same(&wanted))
-            .or_else(|| self.same(rest?))
+            .or_else(|| self.same(rest.filter(|rest| !self.is_display(&wanted, rest))?))
             .or_else(|| self.same(&prefixed?))
             .or_else(|| self.same_schema());
         if let Some(field) = certain {
@@ -254,11 +256,19 @@ impl Search<'_> {
         let ending =
             KEY_NAMES.iter().filter(|name| wanted.ends_with(**name)).find_map(|name| self.same(name));
         if let Some(field) = ending {
-            return Some((field, !has_same_model));
+            let is_display = self.is_display(&wanted, &plain(&field));
+            return Some((field, !has_same_model || is_display));
         }
         // What people call an item by is often accepted in place of an id, but nothing says so.
         let names = ["name", "slug", "key", "code", "username", "login"];
         names.iter().find_map(|name| self.same(name)).map(|field| (field, true))
+    }
+
+    /// Whether a field may be what people call an item, and the parameter what the API calls it: a user with a `login` is not
+    /// known by their `name`.
+    fn is_display(&self, wanted: &str, field: &str) -> bool {
+        let others = ["login", "username", "handle", "slug"];
+        field == "name" && (wanted == "username" || others.iter().any(|other| self.same(other).is_some()))
     }
 
     /// A scalar field of this plain name.

@@ -119,7 +119,8 @@ fn graph<'s>(operation: &'s GraphOperation, models: &'s Models<'s>, inputs: &mut
         note: markdown(operation.description.as_deref(), 600),
         deprecated: operation.deprecated,
         writes: operation.kind == "mutation",
-        destroys: operation.kind == "mutation" && super::roles::is_removal(&operation.name),
+        destroys: operation.kind == "mutation"
+            && (super::roles::is_removal(&operation.name) || super::selecting::is_bulk(models, operation)),
         inputs: args().map(|arg| inputs.parameter(arg, true)).collect(),
         selectors: if operation.kind == "mutation" {
             super::selecting::guarded(models, operation)

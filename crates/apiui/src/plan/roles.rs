@@ -34,11 +34,35 @@ const DESTROY_AT_ENDS: [&str; 13] = [
     "expunge",
     "flush",
 ];
+/// What cannot be taken back, though nothing is gone. These can be nouns too: `refundCreate` makes one.
+const FINAL: [&str; 8] =
+    ["void", "refund", "rollback", "ban", "expire", "overwrite", "deactivate", "invalidate"];
+/// Verbs that do not destroy, unless what follows at once or at the end does: `createBulkDeleteJob`, `listDelete`.
+const HARMLESS: [&str; 11] =
+    ["create", "add", "new", "insert", "list", "update", "edit", "set", "search", "register", "preview"];
+/// Those of them that can be the name of a thing: `setClear` empties a set.
+const THINGS: [&str; 5] = ["list", "set", "search", "register", "preview"];
 /// Verbs that do not destroy, whatever follows them.
-const HARMLESS: [&str; 16] = [
-    "create", "add", "new", "insert", "get", "list", "update", "edit", "set", "show", "find", "search",
-    "undo", "register", "restore", "preview",
+const KEEP: [&str; 5] = ["get", "find", "show", "undo", "restore"];
+/// What is marked in this way is gone: `setUserDeleted`.
+const GONE: [&str; 5] = ["deleted", "removed", "destroyed", "purged", "erased"];
+/// Verbs that only read, and how names of such operations end.
+const READ: [&str; 13] = [
+    "get",
+    "find",
+    "fetch",
+    "count",
+    "search",
+    "export",
+    "download",
+    "preview",
+    "validate",
+    "estimate",
+    "calculate",
+    "simulate",
+    "verify",
 ];
+const READ_AT_END: [&str; 5] = ["search", "export", "count", "preview", "validate"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Verb {
@@ -116,15 +140,62 @@ impl Name {
     }
 }
 
+/// The words of a name in lower case.
+fn lower_words(name: &str) -> Vec<String> {
+    split(name).iter().map(|word| word.to_lowercase()).collect()
+}
+
+fn is_one_of(words: &[&str], word: &str) -> bool {
+    words.contains(&word)
+}
+
 /// Whether calling something of this name takes something away for good.
 pub(super) fn is_removal(name: &str) -> bool {
-    let words: Vec<String> = split(name).iter().map(|word| word.to_lowercase()).collect();
+    let mut words = lower_words(name);
+    words.retain(|word| !is_one_of(&MANY, word));
     let Some((first, last)) = words.first().zip(words.last()) else { return false };
-    if HARMLESS.contains(&first.as_str()) {
+    if is_one_of(&KEEP, first) {
         return false;
     }
-    words.iter().any(|word| DESTROY.contains(&word.as_str()))
-        || [first, last].iter().any(|word| DESTROY_AT_ENDS.contains(&word.as_str()))
+    // Who forgot a password loses nothing.
+    let is_password = words.iter().any(|word| word == "password");
+    let (is_harmless, is_thing) = (is_one_of(&HARMLESS, first), is_one_of(&THINGS, first));
+    let is_removing = |(at, word): (usize, &String)| {
+        let is_end = at == 0 || at + 1 == words.len();
+        let is_verb = is_one_of(&DESTROY, word);
+        let is_near = !is_harmless || at == 1 || is_end;
+        let is_at_end = is_end && is_one_of(&DESTROY_AT_ENDS, word) && (!is_harmless || is_thing);
+        (is_verb && is_near || is_at_end) && !(word == "reset" && is_password)
+    };
+    let marks = is_one_of(&["set", "mark", "flag", "update"], first) && is_one_of(&GONE, last);
+    words.iter().enumerate().any(is_removing) || marks || is_final(&words)
+}
+
+fn is_final(words: &[String]) -> bool {
+    let Some((first, last)) = words.first().zip(words.last()) else { return false };
+    let joined = words.concat();
+    let is_pair =
+        ["rollback", "forcepush"].iter().any(|pair| joined.starts_with(pair) || joined.ends_with(pair));
+    let is_word = [first, last].iter().any(|word| is_one_of(&FINAL, word));
+    (is_word || is_pair) && ![first, last].iter().any(|word| is_one_of(&HARMLESS, word))
+}
+
+/// Whether a name says that rows that are there are edited or taken away.
+pub(super) fn is_change(written: &str) -> bool {
+    name(written).verb.is_some_and(|verb| verb != Verb::Create) || is_removal(written)
+}
+
+/// Whether a mutation of this name may change rows that are there: all but those that make one, or that only read.
+pub(super) fn changes_rows(written: &str) -> bool {
+    let words = lower_words(written);
+    let reads = words.first().is_some_and(|first| is_one_of(&READ, first))
+        || words.last().is_some_and(|last| is_one_of(&READ_AT_END, last));
+    is_change(written) || name(written).verb != Some(Verb::Create) && !reads
+}
+
+/// Whether a name says that many rows are meant.
+pub(super) fn says_many(name: &str) -> bool {
+    lower_words(name).iter().any(|word| is_one_of(&MANY, word))
 }
 
 #[cfg(test)]
@@ -163,6 +234,46 @@ mod tests {
             ["deletePost", "postBulkDelete", "forceDeletePost", "clearCart", "resetBranch", "users.delete"]
         {
             assert!(is_removal(name), "{name}");
+        }
+        // The noun comes first in some dialects, and may look like a verb.
+        for name in [
+            "listDelete",
+            "setDelete",
+            "listClear",
+            "searchDelete",
+            "previewDelete",
+            "registerPurge",
+            "AddOns_purge",
+            "List_removeAll",
+            "setUserDeleted",
+            "createBulkDeleteJob",
+        ] {
+            assert!(is_removal(name), "{name}");
+        }
+        for name in [
+            "voidInvoice",
+            "invoiceVoid",
+            "refundOrder",
+            "rollbackRelease",
+            "rollBack",
+            "banUser",
+            "expireTokens",
+            "overwriteFile",
+            "deletePassword",
+            "forcePushBranch",
+        ] {
+            assert!(is_removal(name), "{name}");
+        }
+        for name in [
+            "createRefund",
+            "refundCreate",
+            "banList",
+            "resetPassword",
+            "requestPasswordReset",
+            "createDrop",
+            "updateUserRemovalDate",
+        ] {
+            assert!(!is_removal(name), "{name}");
         }
         for name in
             ["createPost", "undoDelete", "restoreDeleted", "listDeletedPosts", "addDropPoint", "getReset"]

@@ -4,8 +4,9 @@
 //! plain value that a field of the item fills, proven by its name in the schema; a filter is never one.
 
 use super::models::Models;
+use super::roles;
 use super::words::{singular, split};
-use crate::spec::{GraphOperation, Kind, Model};
+use crate::spec::{GraphOperation, Kind, Model, Parameter};
 
 /// Arguments that choose rows.
 const CHOOSERS: [&str; 11] = [
@@ -22,6 +23,33 @@ const CHOOSERS: [&str; 11] = [
     "filters",
 ];
 const FILTERS: [&str; 6] = ["where", "filter", "filters", "criteria", "condition", "having"];
+/// Words in the names of arguments that hold all that an operation needs, and of what is a key in more than one word.
+const WRAPPERS: [&str; 24] = [
+    "input",
+    "data",
+    "payload",
+    "args",
+    "arg",
+    "arguments",
+    "params",
+    "parameters",
+    "request",
+    "req",
+    "body",
+    "attributes",
+    "object",
+    "record",
+    "dto",
+    "model",
+    "entity",
+    "item",
+    "form",
+    "details",
+    "options",
+    "command",
+    "pk",
+    "columns",
+];
 /// Objects that hold new values: an id in them is a new id.
 const CHANGES: [&str; 9] =
     ["set", "patch", "changes", "change", "values", "update", "inc", "append", "create"];
@@ -105,23 +133,28 @@ fn in_choosers<'s>(
     item: &Item<'s>,
     trust: Trust,
 ) -> Option<Vec<Selected>> {
-    for (name, schema, target) in objects {
-        if is_chooser(models, name, schema, target) {
-            let all = name.to_lowercase().contains("pk");
-            let found = choose(models, &plain_fields(models, target), item, trust, all);
-            return (!found.is_empty()).then(|| at(&[name], found));
-        }
-    }
-    for (name, _, target) in objects.iter().filter(|(name, _, _)| !is_change(name)) {
-        for (inner, property) in &target.properties {
+    let fits = |name: &str, schema: &'s Model, target: &'s Model| {
+        is_chooser(models, name, schema, target) && is_own(models, name, schema, item)
+    };
+    let found = |path: &[&str], target: &'s Model, goes_by: bool| {
+        let found = choose(models, &plain_fields(models, target), item, trust, goes_by);
+        (!found.is_empty()).then(|| at(path, found))
+    };
+    let outer = objects.iter().filter(|(name, schema, target)| fits(name, schema, target));
+    let mut outer =
+        outer.filter_map(|(name, _, target)| found(&[name], target, name.to_lowercase().contains("pk")));
+    outer.next().or_else(|| {
+        let groups =
+            objects.iter().filter(|(name, schema, _)| !is_change(name) && is_own(models, name, schema, item));
+        let mut inner = groups.flat_map(|(name, _, target)| {
+            target.properties.iter().map(move |(inner, property)| (*name, inner.as_str(), property))
+        });
+        inner.find_map(|(name, inner, property)| {
             let fields = models.resolve(property);
-            if !fields.properties.is_empty() && is_chooser(models, inner, property, fields) {
-                let found = choose(models, &plain_fields(models, fields), item, trust, false);
-                return (!found.is_empty()).then(|| at(&[name, inner], found));
-            }
-        }
-    }
-    None
+            let is_one = !fields.properties.is_empty() && fits(inner, property, fields);
+            found(&[name, inner], fields, false).filter(|_| is_one)
+        })
+    })
 }
 
 /// `input: {id, …}`: not where a filter says which rows are meant, unless the key is required.
@@ -137,8 +170,8 @@ fn in_inputs<'s>(
     };
     let has_filter =
         objects.iter().any(|(name, _, target)| is_filter(models, name, target) || inner_filter(target));
-    for (name, _, target) in objects {
-        if is_change(name) || is_filter(models, name, target) {
+    for (name, schema, target) in objects {
+        if is_change(name) || is_filter(models, name, target) || !is_own(models, name, schema, item) {
             continue;
         }
         let mut fields = plain_fields(models, target);
@@ -212,7 +245,11 @@ fn own_key(models: &Models, item: &Item, name: &str) -> Option<String> {
     let field = |wanted: &str| field_named(models, item.model, wanted);
     match rest {
         "" => field("id").or_else(|| field("uuid")),
-        rest if IDS.contains(&rest) || NAMES.contains(&rest) => field(&wanted).or_else(|| field(rest)),
+        // The `name` of a user is what people call them, not the user name.
+        rest if IDS.contains(&rest) || ["number", "slug"].contains(&rest) => {
+            field(&wanted).or_else(|| field(rest))
+        }
+        rest if NAMES.contains(&rest) => field(&wanted),
         _ => None,
     }
 }
@@ -249,7 +286,7 @@ fn is_plain_owned(models: &Models, model: &Model) -> bool {
 }
 
 /// Whether an argument is for several items: a list of keys, or of objects.
-fn is_many<'s>(models: &Models<'s>, arg: &'s crate::spec::Parameter, item: &Item) -> bool {
+fn is_many<'s>(models: &Models<'s>, arg: &'s Parameter, item: &Item) -> bool {
     let Some(inner) = arg.schema.as_ref().and_then(|schema| models.item(schema)) else { return false };
     let name = squeezed(&arg.name);
     let is_list_of_keys =
@@ -273,6 +310,30 @@ fn is_chooser<'s>(models: &Models<'s>, name: &str, schema: &'s Model, target: &'
         || plain == "where" && fields.len() == target.properties.len()
 }
 
+/// Whether an object argument is about the item: it is called `input`, `where`, `post` or `updatePostInput`, and its type does
+/// not carry the name of something else. `author: {id}` of a post names its author.
+fn is_own<'s>(models: &Models<'s>, name: &str, schema: &'s Model, item: &Item) -> bool {
+    let one = singular(&item.own);
+    let is_item = |text: &str| text == item.own || text == one;
+    let kind = squeezed(models.name(schema).unwrap_or_default());
+    let owner = ["where", "unique", "pkcolumns"].iter().filter_map(|word| kind.find(word)).min();
+    let owner = owner.map_or("", |at| &kind[..at]);
+    if !is_item(owner) && models.is_type(owner) {
+        return false;
+    }
+    let rest = telling(name);
+    rest.is_empty() || is_item(&rest)
+}
+
+/// The words in the name of an argument that say what it is about.
+fn telling(name: &str) -> String {
+    let is_neutral = |word: &String| {
+        let word = word.as_str();
+        WRAPPERS.contains(&word) || CHOOSERS.contains(&word) || super::rpc::action(word).is_some()
+    };
+    split(name).iter().map(|word| word.to_lowercase()).filter(|word| !is_neutral(word)).collect()
+}
+
 /// An object that may mean every row.
 fn is_filter(models: &Models, name: &str, target: &Model) -> bool {
     if target.properties.is_empty() {
@@ -294,39 +355,85 @@ fn is_change(name: &str) -> bool {
 /// The arguments that must not be empty when an operation writes: what chooses the rows, by path.
 pub(super) fn guarded<'s>(models: &Models<'s>, operation: &'s GraphOperation) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
-    let changes_rows =
-        super::roles::name(&operation.name).verb.is_some_and(|verb| verb != super::roles::Verb::Create)
-            || super::roles::is_removal(&operation.name);
-    let chooses = |name: &str, schema: &'s Model| {
-        let target = models.resolve(schema);
-        let is_object = !target.properties.is_empty();
-        is_object
-            && (is_chooser(models, name, schema, target)
-                || is_filter(models, name, target)
-                || FILTERS.contains(&squeezed(name).as_str()))
-    };
+    let changes_rows = roles::changes_rows(&operation.name);
+    let is_told = roles::is_change(&operation.name);
     for arg in &operation.args {
         let Some(schema) = &arg.schema else { continue };
+        let target = models.resolve(schema);
         let name = squeezed(&arg.name);
-        let is_key =
-            changes_rows && (super::graph::is_key(&arg.name) && arg.required || name.ends_with("ids"));
-        // A condition that may be left out comes on top of a key.
-        let is_extra = !arg.required && name == "condition";
-        if is_key && models.resolve(schema).properties.is_empty()
-            || chooses(&arg.name, schema) && (arg.required || changes_rows) && !is_extra
+        let is_key = is_told && (super::graph::is_key(&arg.name) && arg.required || name.ends_with("ids"))
+            || changes_rows && ["ids", "uuids", "keys"].contains(&name.as_str());
+        let is_choice = chooses(models, &arg.name, schema, arg.required);
+        if is_key && target.properties.is_empty()
+            || is_choice && (arg.required || changes_rows) && !is_extra(operation, arg)
         {
             paths.push(vec![arg.name.clone()]);
             continue;
         }
-        let target = models.resolve(schema);
+        let has_id = target.properties.keys().any(|name| is_id(name)) || names_one(operation);
         for (inner, property) in target.properties.iter().filter(|_| !is_change(&arg.name)) {
-            let is_needed = target.required.contains(inner) && changes_rows;
-            if is_needed && (chooses(inner, property) || super::graph::is_key(inner)) {
+            let is_required = target.required.contains(inner);
+            let is_text = models.resolve(property).kind == Kind::String;
+            let is_choice =
+                chooses(models, inner, property, is_required) && (is_required || !has_id && !is_text);
+            let is_key = is_told && is_required && super::graph::is_key(inner);
+            if changes_rows && is_choice || is_key {
                 paths.push(vec![arg.name.clone(), inner.clone()]);
             }
         }
     }
     paths
+}
+
+/// Whether an argument says which rows are meant: a filter of any type, or an object that names one of them.
+fn chooses<'s>(models: &Models<'s>, name: &str, schema: &'s Model, is_required: bool) -> bool {
+    let target = models.resolve(schema);
+    let is_named = FILTERS.contains(&squeezed(name).as_str());
+    if target.properties.is_empty() {
+        let is_free = !matches!(target.kind, Kind::Boolean | Kind::Integer | Kind::Number);
+        return is_named && is_free && target.enum_values.is_empty();
+    }
+    // The author of a post may be left out.
+    let kind = squeezed(models.name(schema).unwrap_or_default());
+    let is_relation = kind.contains("unique") && !is_required && !telling(name).is_empty();
+    is_named || !is_relation && (is_chooser(models, name, schema, target) || is_filter(models, name, target))
+}
+
+fn is_id(name: &str) -> bool {
+    IDS.contains(&squeezed(name).as_str())
+}
+
+/// Whether an operation requires the id of the one row that it is about.
+fn names_one(operation: &GraphOperation) -> bool {
+    operation.args.iter().any(|arg| arg.required && is_id(&arg.name))
+}
+
+/// A condition that may be left out comes on top of a key.
+fn is_extra(operation: &GraphOperation, arg: &Parameter) -> bool {
+    let has_other = || operation.args.iter().any(|other| other.required);
+    !arg.required && (names_one(operation) || squeezed(&arg.name) == "condition" && has_other())
+}
+
+/// Whether an operation may change many rows at once: such a call asks first.
+pub(super) fn is_bulk<'s>(models: &Models<'s>, operation: &'s GraphOperation) -> bool {
+    let is_filter = |arg: &'s Parameter| {
+        let Some(schema) = &arg.schema else { return false };
+        let target = models.resolve(schema);
+        chooses(models, &arg.name, schema, arg.required)
+            && !is_extra(operation, arg)
+            && !is_chooser(models, &arg.name, schema, target)
+    };
+    let is_inner = |path: &Vec<String>| {
+        let [outer, inner] = path.as_slice() else { return false };
+        let schema = operation.args.iter().find(|arg| arg.name == *outer).and_then(|arg| arg.schema.as_ref());
+        let property = schema.and_then(|schema| models.resolve(schema).properties.get(inner));
+        FILTERS.contains(&squeezed(inner).as_str())
+            && property.is_some_and(|it| !is_chooser(models, inner, it, models.resolve(it)))
+    };
+    roles::changes_rows(&operation.name)
+        && (roles::says_many(&operation.name)
+            || operation.args.iter().any(is_filter)
+            || guarded(models, operation).iter().any(is_inner))
 }
 
 /// Where the fields of the item are among the arguments of an edit: in the arguments themselves, or in an object.

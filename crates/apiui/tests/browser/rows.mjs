@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const job = resolve(process.argv[2]);
-const NAMES = "PLAN fieldsOf startDrafts buildCall provenFor refusalOf keysOf unknownKeys deletionOf graphInputs recordFields inputKey valueAt isEmptyChoice valueOf";
+const NAMES = "PLAN fieldsOf startDrafts buildCall provenFor refusalOf keysOf unknownKeys deletionOf graphInputs recordFields inputKey valueAt isEmptyChoice valueOf startBody editedBody shownBody";
 const react = { createContext: () => ({}), Fragment: "", useState: () => [], useEffect() {}, useRef: () => ({}), useId: () => "", useContext: () => undefined };
 globalThis.document = { getElementById: () => undefined };
 globalThis.dragomanReact = { react, runtime: { jsx() {}, jsxs() {}, Fragment: "" }, mount() {} };
@@ -114,6 +114,19 @@ for (const resource of plan.resources) {
       if (page.refusalOf(operation, keyless) === undefined) say(`${operation.signature} edits ${JSON.stringify(one)} by ${JSON.stringify(keyless.body)}`);
     }
   }
+  // Where the key is in the body, the form does not show it, and what is typed there is not sent.
+  if (resource.edits !== undefined && plan.operations[resource.edits].queryText === undefined) {
+    const operation = plan.operations[resource.edits];
+    for (const [key] of operation.selectors ?? []) {
+      const start = page.startBody(operation, item);
+      const body = page.editedBody(operation, item, start, { ...start, [key]: "9999" });
+      const call = page.buildCall(operation, page.startDrafts(operation, known), body, undefined);
+      found.edits.push(`${operation.signature}: ${keysIn(operation, call).filter(([path]) => path === `body.${key}`).map(([path, value]) => `${path}=${values.get(value)}`).join(", ")}`);
+      if (page.fieldsOf(page.shownBody(operation).input).some((field) => field.name === key)) say(`${operation.signature}: ${key} can be typed`);
+      const keyless = page.editedBody(operation, {}, page.startBody(operation, {}), { ...start, [key]: "9999" });
+      if (page.refusalOf(operation, { ...call, body: keyless }) === undefined) say(`${operation.signature} edits a record without a key`);
+    }
+  }
   // What the form of any operation begins with, on the page of the item and on that of the list.
   for (const index of resource.operations) {
     const operation = plan.operations[index];
@@ -127,6 +140,14 @@ for (const resource of plan.resources) {
     // An empty form is refused where it would choose rows by nothing.
     const empty = page.buildCall(operation, page.startDrafts(operation, {}), undefined, undefined);
     const chooses = (operation.selectors ?? []).length > 0;
+    // So is a filter that is written as text and says nothing.
+    for (const text of ["{}", " [] ", "[{}]"]) {
+      const filters = (operation.inputs ?? []).filter((input) => (operation.selectors ?? []).some((path) => path.length === 1 && path[0] === input.name));
+      const written = filters.filter((input) => ["json", "text", "multiline"].includes(input.kind));
+      const drafts = Object.fromEntries(written.map((input) => [page.inputKey(input), text]));
+      const call = page.buildCall(operation, { ...page.startDrafts(operation, {}), ...drafts }, undefined, undefined);
+      if (written.length > 0 && page.refusalOf(operation, call) === undefined) say(`${operation.signature} is sent with ${JSON.stringify(call.body)}`);
+    }
     if (chooses && page.refusalOf(operation, empty) === undefined) say(`${operation.signature} is sent with ${JSON.stringify(empty.body)}`);
   }
 }

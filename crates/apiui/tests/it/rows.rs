@@ -253,6 +253,147 @@ fn a_key_of_something_else_is_not_filled_in() {
     assert_eq!(sent.deletes, ["mutation deleteOrder: id=id"]);
 }
 
+/// An object that names a relation is not the item's own chooser, whatever its type is called.
+#[test]
+fn the_key_of_a_relation_is_not_that_of_the_item() {
+    let types = "type User { id: ID!, name: String }
+        type Post { id: ID!, title: String, author: User, parent: Post }
+        input UserWhereUniqueInput { id: ID, email: String }
+        input PostWhereUniqueInput { id: ID }
+        input UserRef { id: ID! }
+        type Query { posts: [Post!]!, post(id: ID!): Post }";
+    for (input, mutations, edits, more) in [
+        (
+            "input In { author: UserWhereUniqueInput, id: ID, title: String }",
+            "updatePost(input: In!): Post assignPost(author: UserWhereUniqueInput!): Post",
+            &["mutation updatePost: input.id=id changed"][..],
+            &[][..],
+        ),
+        (
+            "input In { parent: PostWhereUniqueInput, id: ID, title: String }",
+            "updatePost(input: In!): Post movePost(parent: PostWhereUniqueInput!): Post",
+            &["mutation updatePost: input.id=id changed"],
+            &[],
+        ),
+        (
+            "input In { title: String }",
+            "updatePost(author: UserRef!, data: In!): Post assignPost(author: UserRef!): Post",
+            &[],
+            &[],
+        ),
+        (
+            "input In { title: String }",
+            "updatePost(author: UserWhereUniqueInput, where: PostWhereUniqueInput!, data: In!): Post
+             assignPost(author: UserWhereUniqueInput!, post: PostWhereUniqueInput!): Post",
+            &["mutation updatePost: where.id=id changed"],
+            &["mutation assignPost: post.id=id"],
+        ),
+        (
+            "input In { where: UserWhereUniqueInput, title: String }",
+            "updatePost(data: In!): Post assignPost(where: UserWhereUniqueInput!): Post",
+            &[],
+            &[],
+        ),
+    ] {
+        let plan = planned_text(&format!("{types} {input} type Mutation {{ {mutations} }}"));
+        let Some(sent) = sent_by("relations", &plan) else { return };
+        assert!(sent.problems.is_empty(), "{mutations}: {:?}", sent.problems);
+        assert_eq!(sent.edits, edits, "{mutations}");
+        assert_eq!(sent.more, more, "{mutations}");
+    }
+}
+
+/// What people call a user is not the name of the account.
+#[test]
+fn a_display_name_is_no_key() {
+    let schema =
+        "type User { id: ID!, login: String!, name: String, code: String, key: String, slug: String }
+        type Query { users: [User!]!, user(id: ID!): User }
+        type Mutation { deleteUser(MUTATION): User }";
+    for (argument, expected) in [
+        ("userName: String!", None),
+        ("username: String!", None),
+        ("userCode: String!", None),
+        ("userKey: String!", None),
+        ("userSlug: String!", Some("mutation deleteUser: userSlug=slug")),
+        ("userId: ID!", Some("mutation deleteUser: userId=id")),
+        ("login: String!", Some("mutation deleteUser: login=login")),
+    ] {
+        let plan = planned_text(&schema.replace("MUTATION", argument));
+        let Some(sent) = sent_by("display", &plan) else { return };
+        assert!(sent.problems.is_empty(), "{argument}: {:?}", sent.problems);
+        assert_eq!(sent.deletes.first().map(String::as_str), expected, "{argument}");
+        assert!(sent.more.is_empty(), "{argument}: {:?}", sent.more);
+    }
+    let user = serde_json::json!({"type": "object", "properties": {
+        "id": {"type": "integer"}, "login": {"type": "string"}, "name": {"type": "string"}}});
+    let document = serde_json::json!({"openapi": "3.0.0", "info": {"title": "t", "version": "1"}, "paths": {
+        "/users": {"get": list("User")},
+        "/users/{username}": {"get": one("User", &["username"]), "delete": one("User", &["username"])},
+        "/accounts/{username}/close": {"post": one("User", &["username"])},
+    }, "components": {"schemas": {"User": user}}});
+    let plan =
+        plan(&read_bytes(document.to_string().as_bytes(), None, None).unwrap().spec, &Options::default());
+    let certain = plan.resources.iter().flat_map(|resource| &resource.keys).filter(|key| !key.guessed);
+    assert!(
+        certain.map(|key| key.field.as_str()).all(|field| field != "name"),
+        "{:?}",
+        plan.resources[0].keys
+    );
+}
+
+/// A filter that is left out means every row, whatever the mutation does with them and whatever type the filter has.
+#[test]
+fn a_filter_is_never_empty_and_many_rows_ask() {
+    let schema = "scalar JSON scalar JSONObject input F { title: String, and: [F!] } input In { filter: F } input Set { title: String }
+        type Post { id: ID!, title: String } type Query { posts: [Post!]!, post(id: ID!): Post }
+        type Mutation { MUTATION }";
+    for (mutation, guarded) in [
+        ("archivePosts(where: F): Int", Some("where")),
+        ("cancelPosts(filter: F): Int", Some("filter")),
+        ("publishMany(where: F): Int", Some("where")),
+        ("disablePosts(filters: F): Int", Some("filters")),
+        ("archivePosts(input: In!): Int", Some("input.filter")),
+        ("deletePosts(input: In!): Int", Some("input.filter")),
+        ("deletePosts(where: JSON!): Int", Some("where")),
+        ("deletePosts(filter: JSONObject): Int", Some("filter")),
+        ("archivePosts(filter: String): Int", Some("filter")),
+        ("deletePosts(condition: JSON): Int", Some("condition")),
+        ("archivePosts(ids: [ID!]): Int", Some("ids")),
+        ("createPosts(filter: F): Int", None),
+        ("exportPosts(filter: F): String", None),
+        ("updatePost(id: ID!, title: String, filter: JSON): Post", Some("id")),
+    ] {
+        let plan = planned_text(&schema.replace("MUTATION", mutation));
+        let Some(sent) = sent_by("filters", &plan) else { return };
+        assert!(sent.problems.is_empty(), "{mutation}: {:?}", sent.problems);
+        let operation =
+            plan.operations.iter().find(|one| one.signature.starts_with("mutation")).expect("a mutation");
+        let paths: Vec<String> = operation.selectors.iter().map(|path| path.join(".")).collect();
+        assert_eq!(paths.first().map(String::as_str), guarded, "{mutation}");
+        let is_many = guarded.is_some_and(|path| !["id", "ids"].contains(&path));
+        assert!(operation.destroys || !is_many, "{mutation} asks");
+        assert!(!operation.destroys || guarded.is_some_and(|path| path != "id"), "{mutation} does not ask");
+    }
+}
+
+/// A `PUT` to a collection that names its record in the body: the form keeps the key.
+#[test]
+fn a_key_in_the_body_is_not_typed() {
+    let body = serde_json::json!({"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Pet"}}}});
+    let mut put = answer(serde_json::json!({"$ref": "#/components/schemas/Pet"}));
+    put["operationId"] = "updatePet".into();
+    put["requestBody"] = body;
+    let document = serde_json::json!({"openapi": "3.0.0", "info": {"title": "t", "version": "1"}, "paths": {
+        "/pets": {"get": list("Pet"), "put": put},
+        "/pets/{id}": {"get": one("Pet", &["id"])},
+    }, "components": {"schemas": {"Pet": thing()}}});
+    let reading = read_bytes(document.to_string().as_bytes(), None, None).unwrap();
+    let Some(sent) = sent_by("bodies", &plan(&reading.spec, &Options::default())) else { return };
+    assert!(sent.problems.is_empty(), "{:?}", sent.problems);
+    assert_eq!(sent.edits, ["PUT /pets: body.id=id"]);
+}
+
 #[test]
 fn the_path_says_whose_key_a_parameter_is() {
     let document = serde_json::json!({"openapi": "3.0.0", "info": {"title": "t", "version": "1"}, "paths": {

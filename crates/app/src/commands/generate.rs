@@ -189,7 +189,9 @@ fn write(path: &Path, text: &str, overwrites: bool) -> Result<(), Failure> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| write_failure(folder, &error))?;
     }
-    let opened = if overwrites { std::fs::File::create(path) } else { std::fs::File::create_new(path) };
+    if overwrites {
+        return replace(path, text).map_err(|error| write_failure(path, &error));
+    }
     let refused = |error: std::io::Error| {
         if error.kind() == std::io::ErrorKind::AlreadyExists {
             return Failure::user(format!("{} is there already.", path.display()))
@@ -197,8 +199,26 @@ fn write(path: &Path, text: &str, overwrites: bool) -> Result<(), Failure> {
         }
         write_failure(path, &error)
     };
-    let mut file = opened.map_err(refused)?;
+    let mut file = std::fs::File::create_new(path).map_err(refused)?;
     file.write_all(text.as_bytes()).map_err(|error| write_failure(path, &error))
+}
+
+/// Writes beside the file and renames, so that the old one is there until the new one is whole. A link is replaced, not followed.
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".{}.new", std::process::id()));
+    let fresh = path.with_file_name(name);
+    let written = std::fs::File::create_new(&fresh).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
+    let replaced = written.and_then(|()| platform::replace_file(&fresh, path));
+    if replaced.is_err() {
+        // It may not be there; what failed is reported.
+        let _ = std::fs::remove_file(&fresh);
+    }
+    replaced
 }
 
 pub(super) fn write_failure(path: &Path, error: &std::io::Error) -> Failure {

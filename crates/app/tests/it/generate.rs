@@ -249,6 +249,19 @@ fn nothing_that_is_there_is_written_over() {
     let told = run(&home, &["generate", "bookshop.yaml", "--single-file", "-o", "App.jsx", "--overwrite"]);
     assert_eq!(told.code, 0, "{}", told.err);
     assert!(read(&home, "App.jsx").contains("const PLAN = "));
+    // The old file is replaced as a whole; what a link leads to is not touched, and nothing is left beside it.
+    #[cfg(unix)]
+    {
+        home.write("work/elsewhere.txt", "mine");
+        std::os::unix::fs::symlink("elsewhere.txt", home.workspace().join("Link.jsx")).expect("a link");
+        let told =
+            run(&home, &["generate", "bookshop.yaml", "--single-file", "-o", "Link.jsx", "--overwrite"]);
+        assert_eq!(told.code, 0, "{}", told.err);
+        assert_eq!(read(&home, "elsewhere.txt"), "mine");
+        assert!(read(&home, "Link.jsx").contains("const PLAN = "));
+        let files = files_below(&home.workspace());
+        assert_eq!(files, ["App.jsx", "Link.jsx", "bookshop.yaml", "elsewhere.txt", "taken/notes.txt"]);
+    }
     // An empty folder is nobody's; a second run into the same one writes its generated part anew.
     std::fs::create_dir(home.workspace().join("empty")).expect("a folder");
     assert_eq!(run(&home, &["generate", "bookshop.yaml", "-o", "empty"]).code, 0);

@@ -17,6 +17,7 @@ use super::address::is_public;
 use crate::edit::files::unless_cancelled;
 
 const MAX_REDIRECTS: usize = 5;
+const NOT_PUBLIC: &str = "is not on the public internet";
 const ACCEPTED: &str = "text/markdown, text/html;q=0.9, application/json;q=0.8, text/*;q=0.7, */*;q=0.1";
 
 /// What a page may be asked for from.
@@ -67,21 +68,21 @@ impl Fetcher {
     }
 
     pub async fn fetch(&self, url: &str, cancel: &CancellationToken) -> Result<FetchedPage, String> {
-        let with_timeout = tokio::time::timeout(self.time, self.follow(url));
+        let with_timeout = tokio::time::timeout(self.time, self.follow(url, MAX_REDIRECTS));
         match unless_cancelled(cancel, with_timeout).await? {
             Ok(fetched) => fetched,
             Err(_) => Err(format!("{url} took longer than {} seconds.", self.time.as_secs())),
         }
     }
 
-    async fn follow(&self, url: &str) -> Result<FetchedPage, String> {
+    async fn follow(&self, url: &str, most: usize) -> Result<FetchedPage, String> {
         let mut url = Url::parse(url).map_err(|error| format!("{url} is not an address: {error}."))?;
-        for _ in 0..=MAX_REDIRECTS {
+        for hop in 0..=most {
             if let Some(named) = self.named.as_ref().filter(|named| !is_same_server(named, &url)) {
                 // Whoever runs that server says where to look, not the person.
                 let other = Self::new(Vec::new(), self.max_bytes, self.time);
-                let refused = |told: String| format!("{named} redirects to {url}: {told}");
-                return Box::pin(other.follow(url.as_str())).await.map_err(refused);
+                let followed = Box::pin(other.follow(url.as_str(), most - hop)).await;
+                return followed.map_err(|told| describe_elsewhere(named, &url, &told));
             }
             self.check(&url)?;
             let request = self.client()?.get(url.clone()).header(ACCEPT, ACCEPTED);
@@ -197,9 +198,19 @@ impl Resolve for Resolver {
     }
 }
 
+/// Why a page that a named server leads to was not fetched. A development server may call itself by another name.
+fn describe_elsewhere(named: &Url, url: &Url, told: &str) -> String {
+    if told.contains(NOT_PUBLIC) {
+        return format!(
+            "{named} redirects to {url}, which {NOT_PUBLIC}, so it is not followed. If you trust that address, give it directly."
+        );
+    }
+    format!("{named} redirects to {url}: {told}")
+}
+
 fn describe_refusal(host: &str) -> String {
     format!(
-        "{host} is not on the public internet, so it is not fetched. The user can allow it: toolCall.fetchUrl.allowedHosts"
+        "{host} {NOT_PUBLIC}, so it is not fetched. The user can allow it: toolCall.fetchUrl.allowedHosts"
     )
 }
 
@@ -357,6 +368,7 @@ mod tests {
         assert!(named.fetch(&place("/once"), &CancellationToken::new()).await.is_ok(), "on the same server");
         let told = named.fetch(&place("/inside"), &CancellationToken::new()).await.unwrap_err();
         assert!(told.contains("redirects to") && told.contains("not on the public internet"), "{told}");
+        assert!(told.contains("give it directly") && !told.contains("allowedHosts"), "{told}");
         let open = Fetcher::new(vec!["LocalHost".to_owned()], 1_000, Duration::from_secs(5));
         let ask = async |path: &str| {
             open.fetch(&format!("http://localhost:{port}{path}"), &CancellationToken::new()).await

@@ -3,8 +3,8 @@
 import { inputKey } from "./calls";
 import { changesOf, draftOf, fieldsOf, isSameValue, mergedValue, startDraft, withoutPaths } from "./drafts";
 import { isNested } from "./values";
-import { own, ownEntries, withOwn } from "./vetted";
-import type { Data, Draft, Input, Operation, Values } from "./types";
+import { own, ownEntries, withAll, withOwn } from "./vetted";
+import type { BodyForm, Data, Draft, Input, Operation, Values } from "./types";
 
 export function startBody(operation: Operation, value?: Data) {
   if (operation.body === undefined) return undefined;
@@ -16,10 +16,30 @@ export function startBody(operation: Operation, value?: Data) {
 /** Required fields by which an API tells versions of a record apart: a patch carries them unchanged. */
 export const VERSION_FIELD = /^(version|_?etag|_?rev|revision|resource_?version|lock_?version|row_?version)$/i;
 
+/** The fields of a body that say which record it is about, where the address does not. */
+export function bodyKeys(operation: Operation): string[] {
+  return operation.queryText === undefined ? (operation.selectors ?? []).map((path) => path[0]) : [];
+}
+
+/** What the form of an edit shows of a body: not the key of the record, which would lead to another one. */
+export function shownBody(operation: Operation): BodyForm {
+  const form = operation.body!;
+  const keys = bodyKeys(operation);
+  if (form.input.kind !== "object" || keys.length === 0) return form;
+  const fields = fieldsOf(form.input).filter((field) => !keys.includes(field.name));
+  return withAll(form, { input: withAll(form.input, { shape: undefined, fields }) });
+}
+
+/** A body with the key of the record that is edited, whatever was typed. */
+export function withBodyKeys(operation: Operation, base: Data, body: Data): Data {
+  if (!isNested(body) || Array.isArray(body)) return body;
+  return bodyKeys(operation).reduce((all: Data, name) => withOwn(all, name, own(base, name)), body);
+}
+
 /** The body of an edit: the whole record for PUT, the changes for everything else; without what only the server sets. */
 export function editedBody(operation: Operation, base: Data, start: Draft, draft: Draft) {
   const { input, contentType, serverSet } = operation.body!;
-  const next = withoutPaths(mergedValue(input, base, start, draft), serverSet ?? []);
+  const next = withBodyKeys(operation, base, withoutPaths(mergedValue(input, base, start, draft), serverSet ?? []));
   const isObject = (value: Data) => isNested(value) && !Array.isArray(value);
   if (operation.method === "PUT" || !isObject(base) || !isObject(next)) return next;
   const before = withoutPaths(base, serverSet ?? []);

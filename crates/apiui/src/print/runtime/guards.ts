@@ -76,7 +76,11 @@ export function isEmptyChoice(value: Data): boolean {
     const entries = ownEntries(value);
     return entries.length === 0 || entries.some(([, inner]) => isEmptyChoice(inner));
   }
-  return scalarText(value).trim() === "";
+  const text = scalarText(value).trim();
+  if (text === "") return true;
+  // A filter that is written as text: `{}` means every row.
+  const written = /^[[{]/.test(text) ? parseJson(text) : undefined;
+  return written !== undefined && isEmptyChoice(written);
 }
 
 /** What is sent as the variables of a document, or as the body. */

@@ -5,7 +5,7 @@ import { PLAN } from "../plan";
 import { isKeyValue } from "./browser";
 import { buildCall, inputKey, inputProblems, startDrafts } from "./calls";
 import { fieldsOf, valueOf } from "./drafts";
-import { editedBody, hasNoChanges, isChangedElsewhere, startBody } from "./edits";
+import { editedBody, hasNoChanges, isChangedElsewhere, shownBody, startBody } from "./edits";
 import { Field } from "./fields";
 import { ObjectFields } from "./groups";
 import { targetOf } from "./guards";
@@ -187,7 +187,12 @@ export function OperationForm({
           ))}
         </div>
         {form === undefined ? null : (
-          <BodyFields form={form} draft={bodyDraft} problems={problems} whenChanged={(next) => setBodyDraft(next)} />
+          <BodyFields
+            form={edit === undefined ? form : shownBody(operation)}
+            draft={bodyDraft}
+            problems={problems}
+            whenChanged={(next) => setBodyDraft(next)}
+          />
         )}
         {inputs.map((input) => (
           <Field
