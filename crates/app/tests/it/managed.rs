@@ -140,5 +140,5 @@ async fn only_permitted_hosts_are_reached() {
     let ran = machine.run(&["run", "--approve", "all", "read it"], &config).await;
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let last = fake.last_request().body.to_string();
-    assert!(last.contains("192.0.2.1 is not reached"), "{last}");
+    assert!(last.contains("192.0.2.1 cannot be reached: the administrator"), "{last}");
 }

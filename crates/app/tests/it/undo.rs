@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, FakeModel};
 
 use crate::acp_client::Editor;
-use crate::client::{Client, Home, fake_provider, run_command};
+use crate::client::{Client, Home, fake_provider, is_finished, run_command};
 
 /// What the command prints; it must succeed.
 async fn run(home: &Home, config: &Value, arguments: &[&str]) -> String {

@@ -154,8 +154,7 @@ export function unknownKeys(resource: Resource, known: Values | undefined) {
   const names = [resource.detail, resource.edits, resource.deletes].flatMap((index) => {
     if (index === undefined) return [];
     const operation = PLAN.operations.at(index);
-    const inputs = operation.inputs ?? [];
-    const plain = inputs.filter(
+    const plain = (operation.inputs ?? []).filter(
       (input) =>
         input.place === "path" ||
         (["variable", "query"].includes(input.place ?? "query") &&
