@@ -336,7 +336,7 @@ mod tests {
             (r#"{"allowedProvider": []}"#, "`allowedProviders` is one"),
             (r#"{"allowedProviders": "openai"}"#, "must be a list of texts"),
             (r#"{"allowedModels": [1]}"#, "must be a list of texts"),
-            (r#"{"allowedHosts": ["https://example.org"]}"#, "is no host"),
+            (r#"{"allowedHosts": ["https://example.org"]}"#, "is not a host"),
             (r#"{"allowedMcpServers": [{"command": "x"}]}"#, "`allowedMcpServers` must be"),
             (r#"{"allowedMcpServers": [{}]}"#, "`allowedMcpServers` must be"),
             (r#"{"sandboxRequired": "yes"}"#, "`sandboxRequired` must be"),
