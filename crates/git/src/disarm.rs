@@ -3,7 +3,7 @@
 //! Invariants: what existed before the command is not removed; a git directory is left alone where nothing in it names a
 //! program; nothing is done through a link.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Write;
@@ -18,6 +18,8 @@ use crate::tree::Found;
 const MOST_BYTES: u64 = 1 << 20;
 /// Entries behind a link that are looked at.
 const MOST_BELOW: usize = 2_000;
+/// The end of the name of what was taken back.
+const TAKEN_BACK: &str = ".taken-back";
 /// Files that git takes settings from.
 const SETTINGS: &[&str] = &["config", "config.worktree"];
 
@@ -28,6 +30,8 @@ pub struct Before {
     links: BTreeMap<PathBuf, Link>,
     /// Git directories that the command cannot change.
     covered: Vec<PathBuf>,
+    /// Git directories and links that count as they are.
+    known: BTreeSet<PathBuf>,
 }
 
 /// What a git directory obeyed.
@@ -67,7 +71,12 @@ impl Before {
         let folders = folders.map(|folder| (folder.clone(), Saved::of(&folder))).collect();
         let links =
             found.links.into_iter().filter_map(|link| Some((link.clone(), Link::of(&link)?))).collect();
-        Self { folders, links, covered }
+        Self { folders, links, covered, known: BTreeSet::new() }
+    }
+
+    /// The state before something of which only the places of git directories and links are known.
+    pub fn of_known(known: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self { known: known.into_iter().collect(), ..Self::default() }
     }
 
     /// Takes out of new and changed git directories what makes git run a program, and names it.
@@ -80,12 +89,14 @@ impl Before {
                 taken.push(path.clone());
             }
         }
-        for link in found.links.iter().filter(|link| !self.links.contains_key(*link)) {
+        let is_new_link = |link: &&PathBuf| !self.links.contains_key(*link) && !self.known.contains(*link);
+        for link in found.links.iter().filter(is_new_link) {
             if !leads_to_known(link, roots, &self.covered) && project_files::remove_entry(link).is_ok() {
                 taken.push(link.clone());
             }
         }
-        for folder in found.folders.iter().filter(|folder| !is_covered(&self.covered, folder)) {
+        let is_open = |folder: &&PathBuf| !is_covered(&self.covered, folder) && !self.known.contains(*folder);
+        for folder in found.folders.iter().filter(is_open) {
             match self.folders.get(folder) {
                 Some(saved) if *saved == Saved::of(folder) => {}
                 Some(saved) => saved.restore(folder, &mut taken),
@@ -233,8 +244,8 @@ fn disarm_new(folder: &Path, taken: &mut Vec<PathBuf>) {
     match hooks.symlink_metadata() {
         Ok(kind) if kind.is_dir() => {
             for entry in fs::read_dir(&hooks).into_iter().flatten().flatten() {
-                if !is_sample(&entry.file_name()) {
-                    remove(&hooks, &entry.file_name(), taken);
+                if !is_sample(&entry.file_name()) && put_aside(&entry.path()) {
+                    taken.push(entry.path());
                 }
             }
         }
@@ -292,7 +303,28 @@ fn leads_to_known(link: &Path, roots: &[PathBuf], covered: &[PathBuf]) -> bool {
 }
 
 fn is_sample(name: &OsStr) -> bool {
-    name.to_str().is_some_and(|name| name.ends_with(".sample"))
+    name.to_str().is_some_and(|name| name.ends_with(".sample") || name.ends_with(TAKEN_BACK))
+}
+
+/// Gives an entry a name that no program looks for; false where that is not possible. What had that name goes.
+pub fn put_aside(path: &Path) -> bool {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return false };
+    let mut aside = name.to_owned();
+    aside.push(TAKEN_BACK);
+    platform::Folder::open(folder).is_ok_and(|open| {
+        let _ = open.remove(&aside);
+        open.rename(name, &open, &aside).is_ok()
+    })
+}
+
+/// Keeps the settings as they are under another name.
+fn keep_copy(folder: &Path, name: &str) {
+    let Some(bytes) = read(&folder.join(name)) else { return };
+    let aside = format!("{name}{TAKEN_BACK}");
+    let _ = platform::Folder::open(folder).and_then(|open| {
+        let _ = open.remove(OsStr::new(&aside));
+        open.create_file(OsStr::new(&aside), 0o644)?.write_all(&bytes)
+    });
 }
 
 fn remove(folder: &Path, name: &OsStr, taken: &mut Vec<PathBuf>) {
@@ -304,6 +336,7 @@ fn remove(folder: &Path, name: &OsStr, taken: &mut Vec<PathBuf>) {
 
 /// Writes a new file in its place.
 fn replace(folder: &Path, name: &str, contents: &[u8], taken: &mut Vec<PathBuf>) {
+    keep_copy(folder, name);
     let temporary = OsStr::new("dragoman-settings.tmp");
     let replaced = platform::Folder::open(folder).and_then(|open| {
         let _ = open.remove(temporary);
@@ -372,6 +405,9 @@ mod tests {
         assert_eq!(config(&root.join(".git")), EVIL);
         assert_eq!(config(&root.join("target/old/.git")), EVIL);
         assert!(root.join("src/hooks/pre-commit.sample").exists());
+        // What was taken out is kept under a name that nothing looks for.
+        assert_eq!(fs::read_to_string(root.join("src/hooks/post-checkout.taken-back")).unwrap(), "evil");
+        assert_eq!(fs::read_to_string(root.join("src/config.taken-back")).unwrap(), EVIL);
         assert!(!taken.iter().any(|path| path.starts_with(root.join("target/fixture"))), "{taken:?}");
     }
 

@@ -12,7 +12,7 @@ mod state;
 mod tree;
 
 pub use config::{changes_are_harmless, named_paths};
-pub use disarm::{Before, remove_entry as remove};
+pub use disarm::{Before, put_aside, remove_entry as remove};
 pub use find::{is_git_directory, linked_folder};
 pub use index::index_entries;
 pub use state::{Kind, Part, judge};

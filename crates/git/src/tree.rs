@@ -32,14 +32,28 @@ pub struct Found {
 }
 
 /// What is known of the folders below some roots.
-#[derive(Debug, Default)]
-pub struct Trees(Mutex<HashMap<PathBuf, Node>>);
+#[derive(Debug)]
+pub struct Trees {
+    nodes: Mutex<HashMap<PathBuf, Node>>,
+    most: usize,
+}
+
+impl Default for Trees {
+    fn default() -> Self {
+        Self::limited(MOST_FOLDERS)
+    }
+}
 
 impl Trees {
+    /// Looks at so many folders at most.
+    pub fn limited(most: usize) -> Self {
+        Self { nodes: Mutex::default(), most }
+    }
+
     /// Looks for git directories below the roots.
     pub fn find(&self, roots: &[PathBuf]) -> Found {
-        let mut trees = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut walk = Walk::default();
+        let mut trees = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut walk = Walk { most: self.most, ..Walk::default() };
         for root in roots.iter().filter_map(|root| root.canonicalize().ok()) {
             let node = trees.entry(root.clone()).or_default();
             walk.root.clone_from(&root);
@@ -70,13 +84,14 @@ struct Node {
 struct Walk {
     found: Found,
     root: PathBuf,
+    most: usize,
     count: usize,
 }
 
 impl Node {
     fn refresh(&mut self, path: &mut PathBuf, depth: usize, walk: &mut Walk) {
         walk.count += 1;
-        if walk.count > MOST_FOLDERS || depth > MOST_DEPTH {
+        if walk.count > walk.most || depth > MOST_DEPTH {
             walk.found.too_large = true;
             return;
         }

@@ -52,12 +52,7 @@ impl McpTool {
         };
         let deadline = self.state.options.call_timeout;
         let tool = (self.definition.wire_name.as_str(), self.definition.runs_as_task);
-        let guard = self.look_at_workspace().await;
         let called = calls::call(&client, tool, &input, context, &cancel, deadline).await;
-        let taken = match guard {
-            Some(guard) => tokio::task::spawn_blocking(|| guard.end()).await.unwrap_or_default(),
-            None => Vec::new(),
-        };
         let mut result = match called {
             Ok(result) => content::from_call(result),
             Err(CallError::Stopped) => ToolResult::error("The call was stopped before the server answered."),
@@ -65,19 +60,13 @@ impl McpTool {
                 ToolResult::error(self.state.request_failure(&client, &reason).to_string())
             }
         };
-        if !taken.is_empty() {
-            let names: Vec<String> = taken.iter().map(|path| path.display().to_string()).collect();
-            result.parts.push(Part::text(format!(
-                "[The sandbox took back {}: git would run programs because of it.]",
-                names.join(", ")
-            )));
-        }
+        result.parts.extend(self.look_at_workspace().await.map(Part::text));
         result
     }
 
-    /// The git directories before the call of a server.
-    async fn look_at_workspace(&self) -> Option<process::sandbox::Guard> {
+    /// What was left in the workspace that git would obey, since the server started or since the last look.
+    async fn look_at_workspace(&self) -> Option<String> {
         let sandbox = self.state.options.sandbox.clone()?;
-        tokio::task::spawn_blocking(move || sandbox.guard()).await.ok()
+        tokio::task::spawn_blocking(move || sandbox.look().sentence()).await.ok().flatten()
     }
 }

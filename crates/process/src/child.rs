@@ -1,10 +1,10 @@
 //! The handle of a running child: its pipes, its end, and the promise that it does not outlive the handle.
 //! `wait` and `stop` take `&self`, so that one task may follow a child while another ends it.
 
-use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::{Mutex, PoisonError};
 
+use sandbox::Leftovers;
 use tokio::sync::watch;
 
 use crate::confine::Attendant;
@@ -94,17 +94,10 @@ impl Child {
         }
     }
 
-    /// What it leaves behind is looked at even where nobody waits for its end.
-    pub(crate) fn arm_leftovers(&self) {
-        if let Some(leftovers) = self.leftovers.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            leftovers.arm();
-        }
-    }
-
     /// Takes back what the child left behind and git would obey, and names it; once, after its end.
-    pub async fn take_back(&self) -> Vec<PathBuf> {
+    pub async fn take_back(&self) -> Leftovers {
         let leftovers = self.leftovers.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(leftovers) = leftovers else { return Vec::new() };
+        let Some(leftovers) = leftovers else { return Leftovers::default() };
         tokio::task::spawn_blocking(|| leftovers.end()).await.unwrap_or_default()
     }
 

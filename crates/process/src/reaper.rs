@@ -79,6 +79,8 @@ pub async fn shutdown() {
     let (reply, answer) = oneshot::channel();
     send(Request::Shutdown(reply));
     let _ = answer.await;
+    // Everything that could write a workspace is gone.
+    let _ = tokio::task::spawn_blocking(sandbox::finish_looks).await;
 }
 
 pub(crate) fn exit_of(status: ExitStatus) -> Exit {

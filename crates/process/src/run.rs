@@ -2,9 +2,9 @@
 //! deadline and the caller's wish to stop. Never returns while the tree lives, never waits for a pipe that
 //! a daemon keeps open.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use sandbox::Leftovers;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant as TokioInstant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -41,8 +41,8 @@ pub struct Finished {
     pub elapsed: Duration,
     /// Hosts that its sandbox refused, as `host:port`.
     pub refused_hosts: Vec<String>,
-    /// What it left in the workspace that git would obey, and that was taken back.
-    pub taken_back: Vec<PathBuf>,
+    /// What it left in the workspace that git would obey.
+    pub leftovers: Leftovers,
     /// Its sandbox ended it because it took too much memory.
     pub over_memory: bool,
 }
@@ -73,7 +73,6 @@ pub(crate) async fn run(
     let input = spawn.take_input();
     let limit = spawn.limit;
     let mut child = spawn.start().await?;
-    child.arm_leftovers();
     let mut reader = OutputReader::new(&mut child, limit);
     let write_input = write_input(child.take_stdin(), input);
     tokio::pin!(write_input);
@@ -95,10 +94,10 @@ pub(crate) async fn run(
         }
     }
     let (stdout, stderr) = reader.finish();
-    let taken_back = child.take_back().await;
+    let leftovers = child.take_back().await;
     let (elapsed, refused_hosts) = (began.elapsed(), child.refused_hosts());
     let over_memory = may_be_killed(end) && child.was_over_memory().await;
-    Ok(Finished { end, stdout, stderr, elapsed, refused_hosts, taken_back, over_memory })
+    Ok(Finished { end, stdout, stderr, elapsed, refused_hosts, leftovers, over_memory })
 }
 
 /// Ended by SIGKILL, or a shell whose command was.

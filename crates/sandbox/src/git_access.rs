@@ -131,6 +131,9 @@ impl Sandbox {
             view.protected.push(folder.clone());
         }
         if is_direct {
+            let obeyed =
+                ["commondir", "config.worktree", "hooks", "info/attributes"].map(|name| folder.join(name));
+            view.missing.extend(obeyed.into_iter().filter(|path| path.symlink_metadata().is_err()));
             view.protected.extend(paths.submodules);
             view.writable.push(folder.clone());
         }

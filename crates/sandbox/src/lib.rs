@@ -6,6 +6,7 @@
 
 mod caches;
 mod connect;
+mod due;
 mod git_access;
 pub mod grant;
 mod guard;
@@ -34,7 +35,7 @@ mod temporary;
 
 pub use git_access::GitAccess;
 pub use grant::Grant;
-pub use guard::Guard;
+pub use guard::{Guard, Leftovers, finish_looks};
 pub use host_filter::HostFilter;
 pub use launch::{HELPER_ARGUMENT, run_helper};
 pub use places::{Allowance, Facts, Sandbox};

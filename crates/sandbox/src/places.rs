@@ -12,6 +12,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::git_access::{GitAccess, GitView};
 use crate::grant::Grant;
+use crate::guard::Watch;
 use crate::guarded;
 use crate::host_filter::HostFilter;
 use crate::own_ports::own_ports;
@@ -106,12 +107,19 @@ pub struct Sandbox {
     hosts: OnceLock<BTreeSet<Host>>,
     temporary: Mutex<Option<Temporary>>,
     /// The folders of the workspace, to find git directories again.
-    trees: git::Trees,
+    pub(crate) trees: git::Trees,
+    pub(crate) watch: Mutex<Watch>,
 }
 
 impl Sandbox {
     pub fn new(facts: Facts) -> Self {
-        Self { facts, hosts: OnceLock::new(), temporary: Mutex::default(), trees: git::Trees::default() }
+        Self {
+            facts,
+            hosts: OnceLock::new(),
+            temporary: Mutex::default(),
+            trees: git::Trees::default(),
+            watch: Mutex::default(),
+        }
     }
 
     pub(crate) fn facts(&self) -> &Facts {
@@ -209,8 +217,9 @@ impl Sandbox {
         let hidden = self.hidden(grants);
         let mut protected = self.protected_from(allowance, git);
         let (caches, mut environment) = if allowance.strict { self.strict_caches() } else { self.caches() };
-        let mut writable: Vec<PathBuf> =
-            self.facts.roots.iter().filter(|root| root.parent().is_some()).cloned().collect();
+        // What only reads needs no folder of the workspace to be writable.
+        let is_writable = |root: &&PathBuf| root.parent().is_some() && !allowance.only_reads;
+        let mut writable: Vec<PathBuf> = self.facts.roots.iter().filter(is_writable).cloned().collect();
         writable.extend(git.writable.iter().cloned());
         writable.extend(caches);
         writable.extend(self.facts.writable.iter().cloned());
@@ -371,7 +380,7 @@ impl Sandbox {
         elsewhere.filter(|path| !self.facts.roots.iter().any(|root| path.starts_with(root))).collect()
     }
 
-    pub(crate) fn protected(&self, git: &[PathBuf]) -> Vec<PathBuf> {
+    fn protected(&self, git: &[PathBuf]) -> Vec<PathBuf> {
         let mut protected: Vec<PathBuf> = lists::RUN_LATER.iter().map(|path| self.at_home(path)).collect();
         for root in &self.facts.roots {
             protected.extend(lists::PROJECT_PROTECTED.iter().map(|path| root.join(path)));

@@ -15,11 +15,7 @@ use domain::tool::Invocation;
 use process::{Child, Exit, OutputPipe, Spawn};
 use tokio::io::AsyncReadExt;
 
-use crate::tool::shell_output::describe_taken;
-
 const KEPT_OUTPUT: usize = 64 * 1024;
-/// What a job leaves behind is looked at if it ends within this time.
-const LOOKED_AT_AFTER: Duration = Duration::from_secs(600);
 /// Ended jobs that can still be read.
 const KEPT_ENDED: usize = 20;
 /// How long the first output is waited for.
@@ -314,12 +310,8 @@ impl RunningJob {
 /// Tells of the end of a job.
 async fn report_end(job: Arc<RunningJob>, observer: JobsObserver) {
     let _ = job.child.wait().await;
-    // What somebody made in the workspace during a longer time is more likely the user's own.
-    if job.began.elapsed() < LOOKED_AT_AFTER {
-        let taken = job.child.take_back().await;
-        if let Some(text) = describe_taken(&taken) {
-            job.add_output(format!("{text}\n").as_bytes());
-        }
+    if let Some(text) = job.child.take_back().await.sentence() {
+        job.add_output(format!("{text}\n").as_bytes());
     }
     observer.observe();
 }

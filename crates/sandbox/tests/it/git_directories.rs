@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use process::sandbox::{Allowance, GitAccess};
 use process::{End, Finished, Spawn};
+use tokio::io::AsyncBufReadExt;
 use tokio_util::sync::CancellationToken;
 
 use crate::kit::World;
@@ -180,7 +181,7 @@ async fn git_works_in_the_copy_and_its_state_is_taken_over() {
     for line in lines {
         let (finished, text) = shop.run(line).await;
         assert_eq!(finished.end, End::Exited(0), "{line}: {text}");
-        assert!(!text.contains("Dragoman:") && finished.taken_back.is_empty(), "{line}: {text}");
+        assert!(!text.contains("Dragoman:") && finished.leftovers.taken.is_empty(), "{line}: {text}");
         let checked = shop
             .outside("git fsck --strict 2>&1 | grep -v dangling; git status --porcelain | grep -v '?? tree/'")
             .await;
@@ -244,7 +245,7 @@ async fn folders_of_hooks_and_included_files_are_protected() {
     shop.outside("git config core.hooksPath tools/hooks; git config include.path ../shared.inc").await;
     let attack = "mkdir -p tools/hooks; cp $EVIL tools/hooks/pre-commit; echo \"[core] fsmonitor = $EVIL\" > shared.inc";
     let (finished, text) = shop.run(attack).await;
-    assert_eq!(finished.taken_back.len(), 2, "{:?} {text}", finished.taken_back);
+    assert_eq!(finished.leftovers.taken.len(), 2, "{:?} {text}", finished.leftovers.taken);
     shop.outside(LOOK).await;
     assert!(!shop.ran.exists());
     // Those that exist are read-only.
@@ -265,7 +266,7 @@ async fn a_protected_link_is_put_back() {
     let strict = || Allowance { strict: true, git: GitAccess::Copy, ..Allowance::default() };
     let attack = "rm .vscode; mkdir .vscode; echo evil > .vscode/tasks.json; rm .git; git init -q .; git config core.fsmonitor $EVIL";
     let (finished, _) = shop.run_as(attack, strict()).await;
-    assert!(finished.taken_back.len() >= 2, "{:?}", finished.taken_back);
+    assert!(finished.leftovers.taken.len() >= 2, "{:?}", finished.leftovers.taken);
     for (name, target) in [(".vscode", "settings"), (".git", "store")] {
         assert_eq!(fs::read_link(shop.path(name)).ok().as_deref(), Some(Path::new(target)), "{name}");
     }
@@ -289,7 +290,7 @@ async fn repositories_of_tests_come_and_go() {
     for _ in 0..2 {
         let (finished, text) = shop.run(line).await;
         assert_eq!(finished.end, End::Exited(0), "{text}");
-        assert!(finished.taken_back.is_empty(), "{:?}", finished.taken_back);
+        assert!(finished.leftovers.taken.is_empty(), "{:?}", finished.leftovers.taken);
         assert_eq!(shop.outside("git -C target/tmp/2 log --format=%s").await, "t\n");
     }
 }
@@ -413,4 +414,81 @@ async fn a_later_process_takes_over_what_a_killed_one_left() {
     other.sandbox.temporary().unwrap();
     assert_eq!(shop.outside("git log --format=%s -1").await, "two\n");
     assert!(!dead.exists());
+}
+
+/// A server that plants something between two calls, or shortly before it ends.
+#[tokio::test]
+async fn what_a_server_plants_is_found_by_the_next_look() {
+    let Some(shop) = Shop::new().await else { return };
+    let start = async |name: &str| {
+        let plant = format!(
+            "git init -q {name}; git -C {name} config core.fsmonitor $EVIL; cp $EVIL {name}/.git/hooks/pre-commit; \
+             echo planted; sleep 60"
+        );
+        let spawn = shop.spawn(&plant).confine(shop.world.sandbox.clone(), Allowance::default());
+        let mut server = spawn.start().await.unwrap();
+        let mut lines = tokio::io::BufReader::new(server.take_stdout().unwrap()).lines();
+        assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("planted"));
+        server
+    };
+    let is_tame = async |name: &str| {
+        shop.outside(&format!("cd {name} && {{ {LOOK}; }}")).await;
+        !shop.ran.exists()
+    };
+    let first = start("one").await;
+    let looked = shop.world.sandbox.look();
+    assert!(looked.taken.iter().any(|path| path.ends_with("one/.git/config")), "{looked:?}");
+    assert!(is_tame("one").await);
+    // The next command does not take it for something that was there before.
+    let second = start("two").await;
+    let (finished, _) = shop.run("true").await;
+    assert!(finished.leftovers.taken.iter().any(|path| path.ends_with("two/.git/config")), "{finished:?}");
+    assert!(is_tame("two").await);
+    // Nor is it left where the server ends.
+    let third = start("three").await;
+    third.stop().await;
+    drop(third);
+    let settings = shop.path("three/.git/config");
+    for _ in 0..200 {
+        if !fs::read_to_string(&settings).unwrap().contains("fsmonitor") {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert!(is_tame("three").await);
+    drop((first, second));
+}
+
+/// A process that was killed while something ran leaves the look to the next one.
+#[tokio::test]
+async fn a_look_that_is_due_is_done_by_the_next_process() {
+    let Some(shop) = Shop::new().await else { return };
+    let sandbox = &shop.world.sandbox;
+    let planned = sandbox.guarded_policy(
+        process::sandbox::Mode::Namespaces,
+        &Allowance::default(),
+        &shop.world.workspace,
+    );
+    std::mem::forget(planned.unwrap());
+    let due = shop.world.home.join(".cache/dragoman/sandbox/due");
+    let file = fs::read_dir(&due).unwrap().flatten().next().expect("a note").path();
+    // No process has such a number.
+    fs::rename(file, due.join("99999999-0")).unwrap();
+    shop.outside("git init -q src && git -C src config core.fsmonitor $EVIL").await;
+    let next = std::sync::Arc::new(sandbox.rooted_at(shop.world.workspace.clone()));
+    let spawn = shop.spawn("true").confine(next, Allowance::default());
+    let finished = spawn.run(&CancellationToken::new()).await.unwrap();
+    assert_eq!(finished.leftovers.taken, [shop.path("src/.git/config")]);
+    assert_eq!(fs::read_dir(&due).unwrap().count(), 0, "the note is gone");
+}
+
+/// The analysis of a line could be wrong: what is taken for reading cannot write.
+#[tokio::test]
+async fn what_only_reads_cannot_write_the_workspace() {
+    let Some(shop) = Shop::new().await else { return };
+    let reads = || Allowance { only_reads: true, ..Allowance::default() };
+    assert_eq!(shop.run_as("git status && git log -1 && cat file", reads()).await.0.end, End::Exited(0));
+    for line in ["echo x > new", "git init -q src", "echo x > .git/commondir", "rm file"] {
+        assert_ne!(shop.run_as(line, reads()).await.0.end, End::Exited(0), "{line}");
+    }
 }

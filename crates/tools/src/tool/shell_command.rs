@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use super::directory_tree::workspace_folder;
-use super::shell_output::{OutputStream, describe_result, describe_taken, take_back};
+use super::shell_output::{OutputStream, describe_result, take_back};
 use super::shell_sealing::has_given_secrets_only;
 use crate::edit::files::Files;
 use crate::editor;
@@ -211,7 +211,7 @@ impl BuiltInTool for ShellCommand {
         result.parts.extend(closed.map(Part::text));
         result.taint = taint;
         result.parts.extend(take_back(&missing).map(Part::text));
-        result.parts.extend(describe_taken(&finished.taken_back).map(Part::text));
+        result.parts.extend(finished.leftovers.sentence().map(Part::text));
         Ok(result)
     }
 }

@@ -24,21 +24,6 @@ pub(super) fn take_back(missing: &[PathBuf]) -> Option<String> {
     })
 }
 
-/// Names what a command left that git would obey, whoever approved the command.
-pub(crate) fn describe_taken(taken: &[PathBuf]) -> Option<String> {
-    const NAMED: usize = 10;
-    let names: Vec<String> = taken.iter().take(NAMED).map(|path| path.display().to_string()).collect();
-    let more = taken.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    (!taken.is_empty()).then(|| {
-        format!(
-            "[The sandbox took back {}{more}: git would run programs because of it. No grant allows it; ask the user to \
-             make this change.]",
-            names.join(", ")
-        )
-    })
-}
-
 /// Bytes as they come, shown as whole characters.
 pub(super) struct OutputStream {
     context: Arc<dyn ToolContext>,
