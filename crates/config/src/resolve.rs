@@ -333,12 +333,7 @@ impl<'a> Resolver<'a> {
         }
         self.notices.append(&mut scope.notices.into_inner());
         let refused = scope.refused.into_inner();
-        let mut notices: Vec<Notice> = Vec::with_capacity(self.notices.len());
-        for notice in self.notices {
-            if !notices.contains(&notice) {
-                notices.push(notice);
-            }
-        }
+        let notices = each_once(self.notices);
         let (folders, tree, layers, ignored_keys) = (self.folders, self.tree, self.layers, self.ignored_keys);
         let (plugins, seen_files) = (self.plugins, self.seen_files);
         Resolved {
@@ -382,4 +377,14 @@ fn without_nulls(object: &Object) -> Object {
     };
     let said = object.iter().filter(|(_, value)| !value.is_null());
     said.map(|(key, value)| (key.clone(), strip(value))).collect()
+}
+
+fn each_once(all: Vec<Notice>) -> Vec<Notice> {
+    let mut notices: Vec<Notice> = Vec::with_capacity(all.len());
+    for notice in all {
+        if !notices.contains(&notice) {
+            notices.push(notice);
+        }
+    }
+    notices
 }

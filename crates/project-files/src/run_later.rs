@@ -56,7 +56,7 @@ pub const TABLE: &[RunLater] = &[
         folders: &[".dragoman", ".eca"],
         nested: &[(".config", "dragoman"), (".config", "eca")],
         files: &["agents.md", "skill.md"],
-        ..entry("Dragoman", "docs/instructions.md")
+        ..entry("Dragoman", "dragoman docs instructions")
     },
     RunLater {
         folders: &[".agents"],
@@ -338,7 +338,10 @@ mod tests {
         let mut seen = HashSet::new();
         for entry in TABLE {
             let RunLater { program, source, folders, nested, files, endings } = entry;
-            assert!(source.starts_with("https://") || source.starts_with("docs/"), "{program}: {source}");
+            assert!(
+                source.starts_with("https://") || source.starts_with("dragoman docs "),
+                "{program}: {source}"
+            );
             let nested = nested.iter().map(|(above, below)| format!("{above}/{below}"));
             let names: Vec<String> = folders
                 .iter()

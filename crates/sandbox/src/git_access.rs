@@ -99,7 +99,11 @@ impl Sandbox {
             // Nothing inside of the workspace can be covered there.
             let may_configure = is_direct || allowance.grants.contains(&Grant::GitConfig);
             view.covered.retain(|folder| may_configure || !roots.iter().any(|root| folder.starts_with(root)));
-            view.writable.extend(view.copies.drain(..).map(|copy| copy.folder));
+            // A repository outside is opened for git alone: its hooks cannot be protected, and nobody looks at it later.
+            let is_open = |folder: &PathBuf| {
+                is_direct || allowance.writes_git || roots.iter().any(|root| folder.starts_with(root))
+            };
+            view.writable.extend(view.copies.drain(..).map(|copy| copy.folder).filter(is_open));
         }
         view
     }

@@ -81,6 +81,8 @@ pub struct Allowance {
     pub unreadable: Vec<PathBuf>,
     /// It reaches no host, package registries included.
     pub offline: bool,
+    /// The line itself is one for git: it may write the repository that a worktree belongs to.
+    pub writes_git: bool,
 }
 
 impl Allowance {

@@ -15,7 +15,8 @@ const LONGEST: Duration = Duration::from_secs(1);
 const BYTES_PER_MILLISECOND: u64 = 16 << 20;
 
 /// Starts to look. Only after the last fork, because it makes a second thread.
-pub(super) fn watch(limit: u64, channel: Option<UnixStream>) {
+pub(super) fn watch(limit: Option<u64>, channel: Option<UnixStream>) {
+    let Some(limit) = limit else { return };
     let _ = std::thread::Builder::new().stack_size(64 * 1024).spawn(move || {
         // SAFETY: a plain question with a number.
         let page = u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);

@@ -189,9 +189,7 @@ fn first_process(order: Order, mut is_built: io::PipeReader, mut outcome: io::Pi
     // SAFETY: a plain system call with numbers.
     unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
     let _ = outcome.write_all(&[0]);
-    if let Some(limit) = order.policy.memory {
-        memory::watch(limit, order.channel);
-    }
+    memory::watch(order.policy.memory, order.channel);
     let status = reap_until(command, connections);
     let _ = outcome.write_all(&status.into_raw().to_ne_bytes());
     0

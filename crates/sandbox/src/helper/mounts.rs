@@ -126,6 +126,7 @@ fn collect_layers(policy: &Policy, copies: &[GitCopy]) -> Setup<Vec<Layer>> {
         let layer = copy(&copied.merged, Rank::Writable)?;
         layers.extend(layer.map(|layer| Layer { path: copied.folder.clone(), ..layer }));
     }
+    let kept_roots: Vec<PathBuf> = writable.iter().filter(|path| protected.contains(path)).cloned().collect();
     for (paths, rank) in [
         (open, Rank::Writable),
         (guards.fixed, Rank::Fixed),
@@ -135,12 +136,23 @@ fn collect_layers(policy: &Policy, copies: &[GitCopy]) -> Setup<Vec<Layer>> {
             layers.extend(copy(&path, rank)?);
         }
     }
-    // What is writable anyway must not become read-only by being shown.
-    let replaced = |path: &PathBuf| {
+    // A workspace that is read-only as a whole must be there, also below a folder that is made anew.
+    for path in kept_roots {
+        layers.extend(copy(&path, Rank::Fixed)?);
+    }
+    layers.extend(shown_layers(policy, &writable, &hidden)?);
+    Ok(layers)
+}
+
+/// What is shown of folders that are made anew. What is writable anyway must not become read-only by that, and what is hidden
+/// stays so.
+fn shown_layers(policy: &Policy, writable: &[PathBuf], hidden: &[PathBuf]) -> Setup<Vec<Layer>> {
+    let is_shown = |path: &PathBuf| {
         REPLACED.iter().any(|folder| path.starts_with(folder))
-            && !writable.iter().any(|folder| path.starts_with(folder))
+            && !writable.iter().chain(hidden).any(|folder| path.starts_with(folder))
     };
-    for path in policy.exposed.iter().filter_map(|path| path.canonicalize().ok()).filter(replaced) {
+    let mut layers = Vec::new();
+    for path in policy.exposed.iter().filter_map(|path| path.canonicalize().ok()).filter(is_shown) {
         layers.extend(copy(&path, Rank::Exposed)?);
     }
     Ok(layers)

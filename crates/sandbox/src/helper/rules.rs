@@ -48,7 +48,7 @@ pub(super) fn restrict(policy: &Policy) -> Setup<()> {
             rules.allow_around(Path::new("/"), &hidden, AccessFs::ReadFile | AccessFs::Execute)?;
             rules.allow(&policy.temporary, all)?;
             // A folder on the way to what must stay gets no right of its own, so nothing is made or renamed in it.
-            let kept = [hidden, real(&policy.guarded)].concat();
+            let kept = [hidden, policy.guarded.iter().map(|path| real_or_missing(path)).collect()].concat();
             for path in real(&policy.writable) {
                 // A folder that is opened as a workspace is worked in, wherever it lies.
                 let inside: Vec<PathBuf> =
@@ -65,6 +65,13 @@ pub(super) fn restrict(policy: &Policy) -> Setup<()> {
 
 fn real(paths: &[PathBuf]) -> Vec<PathBuf> {
     paths.iter().filter_map(|path| path.canonicalize().ok()).collect()
+}
+
+/// A path that does not exist yet counts too: where it would be made.
+fn real_or_missing(path: &Path) -> PathBuf {
+    let found = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+    let Some((above, real)) = found else { return path.to_owned() };
+    path.strip_prefix(above).map_or(real.clone(), |rest| real.join(rest))
 }
 
 struct Rules {

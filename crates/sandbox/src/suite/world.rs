@@ -284,6 +284,17 @@ fn fill_dotfiles(_home: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Settings with tokens, and secrets of the workspace.
+fn fill_secrets(write: &dyn Fn(&str, &str) -> io::Result<()>) -> io::Result<()> {
+    for (path, text) in SETTINGS {
+        write(&format!("home/{path}"), text)?;
+    }
+    for path in WORKSPACE_SECRETS {
+        write(&format!("home/work/{path}"), "API_TOKEN=SECRET-CANARY\n")?;
+    }
+    Ok(())
+}
+
 fn fill(root: &Path) -> io::Result<()> {
     let write = |path: &str, text: &str| -> io::Result<()> {
         let path = root.join(path);
@@ -299,12 +310,7 @@ fn fill(root: &Path) -> io::Result<()> {
     for path in CANARIES {
         write(&format!("home/{path}"), "CANARY\n")?;
     }
-    for (path, text) in SETTINGS {
-        write(&format!("home/{path}"), text)?;
-    }
-    for path in WORKSPACE_SECRETS {
-        write(&format!("home/work/{path}"), "API_TOKEN=SECRET-CANARY\n")?;
-    }
+    fill_secrets(&write)?;
     for path in ORDINARY {
         write(&format!("home/{path}"), "ordinary\n")?;
     }

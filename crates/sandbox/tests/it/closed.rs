@@ -175,3 +175,36 @@ async fn a_script_in_the_folder_of_settings_is_seen_alone() {
     assert!(Path::new(&world.home.join(".config/dragoman/config.json")).exists());
     assert!(Grant::parse("secret:.env").is_ok());
 }
+
+/// A language server: the whole workspace is read-only for it, and lies below `/tmp`.
+#[tokio::test]
+async fn a_workspace_below_tmp_that_is_read_only_as_a_whole_is_seen() {
+    let whole = World::new();
+    if !whole.is_whole().await {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let home = folder.path().canonicalize().unwrap();
+    let root = home.join("work");
+    fs::create_dir_all(root.join(".git")).unwrap();
+    fs::write(root.join("main.txt"), "main").unwrap();
+    let facts = Facts {
+        helper: crate::kit::helper(),
+        home: home.clone(),
+        roots: vec![root.clone()],
+        own_folders: vec![home.join(".config/dragoman")],
+        cache: home.join(".cache/dragoman"),
+        temporary: std::env::temp_dir(),
+        ..Facts::default()
+    };
+    let allowance = Allowance {
+        strict: true,
+        keeps_run_later: true,
+        run_later: vec![root.clone()],
+        ..Allowance::default()
+    };
+    let spawn = process::Spawn::shell("cat main.txt; touch made").directory(&root).merge_stderr();
+    let spawn = spawn.confine(std::sync::Arc::new(Sandbox::new(facts)), allowance);
+    let text = spawn.run(&CancellationToken::new()).await.unwrap().stdout.text();
+    assert!(text.starts_with("main") && !root.join("made").exists(), "{text}");
+}

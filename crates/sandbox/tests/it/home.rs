@@ -178,6 +178,7 @@ async fn the_smaller_wall_keeps_the_way_to_a_guarded_path_too() {
         return eprintln!("not tried: {}", support.sentence());
     }
     fs::write(world.home.join("notes"), "notes\n").unwrap();
+    fs::create_dir_all(world.home.join(".local/share")).unwrap();
     for (line, works) in [
         ("echo x > new && mkdir a && mv new a && echo more >> $HOME/notes", true),
         ("cat $HOME/.ssh/id_ed25519", false),
@@ -186,6 +187,8 @@ async fn the_smaller_wall_keeps_the_way_to_a_guarded_path_too() {
         ("echo evil > $HOME/.bash_profile", false),
         ("mv $HOME/.config $HOME/x", false),
         ("mkdir $HOME/.config/fish", false),
+        // It does not exist, and nothing else in its folder is guarded.
+        ("mkdir $HOME/.local/bin", false),
         ("echo evil > $HOME/.ssh/authorized_keys", false),
     ] {
         let (finished, text) = world.run(line).await;

@@ -16,7 +16,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::directory_tree::workspace_folder;
 use super::shell_output::{OutputStream, describe_result, take_back};
-use super::shell_sealing::has_given_secrets_only;
+use super::shell_sealing::{exposure_in_wall, has_given_secrets_only};
 use crate::edit::files::Files;
 use crate::editor;
 use crate::git_guard;
@@ -140,7 +140,7 @@ impl BuiltInTool for ShellCommand {
         review.read_paths = paths.named.iter().map(|path| path_texts(path, scope)).collect();
         review.reads_unnamed = paths.reads_unnamed;
         let needs = needs_of(&line, folder.path());
-        self.review_exposure(&line, &paths, &input, &needs, scope, &mut review);
+        self.review_exposure(&line, &paths, &input, &needs, &mut review);
         self.review_grants(&input, &needs, scope, &mut review)?;
         let is_remembered = |key: &String| scope.remembered.contains(key);
         let parts =
@@ -277,31 +277,19 @@ impl ShellCommand {
         paths: &LinePaths,
         input: &Input,
         needs: &Needs,
-        scope: &Scope,
         review: &mut Review,
     ) {
         // A whole wall without grants reaches no other machine but package registries.
-        let asked = parse_grants(&input.grants).unwrap_or_default();
-        let stays = |grants: &[Grant]| !grants.iter().any(Grant::reaches_out);
-        let is_confined = stays(&asked)
-            && stays(&needs.grants)
-            && self
-                .runner
-                .sandbox
-                .as_ref()
-                .is_some_and(|confine| stays(&confine.grants) && stays(&confine.given_to(scope)))
-            && is_wall_whole();
-        let is_own_shell = self.has_own_shell();
-        review.exposure = Some(if needs.publishes {
-            Exposure::Network
-        } else if is_confined && (needs.registries || asked.contains(&Grant::Registries)) {
-            Exposure::Registries
-        } else if is_confined {
-            Exposure::Local
-        } else if is_own_shell {
-            Exposure::Unknown
+        let mut granted = parse_grants(&input.grants).unwrap_or_default();
+        granted.extend(needs.grants.iter().cloned());
+        granted.extend(self.runner.sandbox.iter().flat_map(|confine| confine.grants.iter().cloned()));
+        let of_line = if self.has_own_shell() { Exposure::Unknown } else { line.exposure() };
+        review.exposure = Some(if self.runner.sandbox.is_some() && is_wall_whole() {
+            exposure_in_wall(of_line, needs, &granted)
+        } else if needs.publishes {
+            of_line.max(Exposure::Network)
         } else {
-            line.exposure()
+            of_line
         });
         if line.changes_policy() {
             review.run_later.push("Dragoman's own settings".to_owned());

@@ -19,6 +19,21 @@ use crate::shell::{LinePaths, ShellLine};
 /// More of what runs later cannot be protected one by one.
 const MOST_RUN_LATER: usize = 250;
 
+/// How a line in a whole wall could send something out, by the grants that this very run has.
+pub(super) fn exposure_in_wall(line: Exposure, needs: &Needs, granted: &[Grant]) -> Exposure {
+    if needs.publishes {
+        return Exposure::Network;
+    }
+    if granted.iter().any(Grant::reaches_out) {
+        // Whatever it runs has the network.
+        return line.max(Exposure::Network);
+    }
+    if needs.registries || granted.contains(&Grant::Registries) {
+        return Exposure::Registries;
+    }
+    Exposure::Local
+}
+
 /// What the call asks for is nothing but secrets that a person opened before.
 pub(super) fn has_given_secrets_only(input: &Input, review: &Review) -> bool {
     review.grants.is_empty() && input.grants.iter().all(|grant| grant.starts_with("secret:"))
@@ -95,6 +110,7 @@ impl ShellCommand {
         let mut allowance = Allowance::new(parse_grants(&input.grants)?);
         allowance.grants.extend(self.take_reviewed(&input.command, &call.scope));
         allowance.strict = call.contained;
+        allowance.writes_git = needs.writes_git;
         allowance.only_reads = line.read_only() && !call.outside_allowed;
         // A job may run for days, and a copy does not see what others change meanwhile.
         let has_copy = !call.contained && input.background.is_none() && !line.read_only();
@@ -212,6 +228,32 @@ impl ShellCommand {
         let mut told = self.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if told.insert(call.scope.session.clone()) {
             call.context.notice(&text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_with_a_grant_that_reaches_out_counts_as_network() {
+        let grants = |texts: &[&str]| -> Vec<Grant> {
+            texts.iter().filter_map(|text| Grant::parse(text).ok()).collect()
+        };
+        let needs = |line: &str| needs_of(&crate::shell::analyze(line), std::path::Path::new("/nowhere"));
+        for (line, given, exposure) in [
+            ("make", &[][..], Exposure::Local),
+            ("make", &["secret:.env", "write:/data"], Exposure::Local),
+            // Also where the grant is remembered: nobody is asked about it again.
+            ("make", &["network"], Exposure::Network),
+            ("make", &["network:example.com"], Exposure::Network),
+            ("npm ci", &[], Exposure::Registries),
+            ("make", &["registries"], Exposure::Registries),
+            ("npm publish", &[], Exposure::Network),
+        ] {
+            let found = exposure_in_wall(Exposure::RunsProject, &needs(line), &grants(given));
+            assert!(found == exposure, "{line} {given:?}: {found:?}");
         }
     }
 }
