@@ -42,6 +42,11 @@ pub enum Grant {
 pub const SPELLINGS: &str = "network, network:HOST, network:HOST:PORT, port:NUMBER, write:/PATH, secret:PATH, registries, registry-credentials, run-later, git-config, git-write, git-credentials, ssh, signing, cloud, containers";
 
 impl Grant {
+    /// The port of this machine that it opens.
+    pub(crate) fn port(&self) -> Option<u16> {
+        if let Self::Port(port) = self { Some(*port) } else { None }
+    }
+
     /// The sentence says what can be asked for.
     pub fn parse(text: &str) -> Result<Self, String> {
         let unknown = || format!("`{text}` cannot be granted. What can: {SPELLINGS}.");

@@ -247,10 +247,7 @@ impl Sandbox {
             exposed: self.exposed(grants, open),
             temporary,
             network: if open { Network::Open } else { Network::Proxy },
-            ports: grants
-                .iter()
-                .filter_map(|grant| if let Grant::Port(port) = grant { Some(*port) } else { None })
-                .collect(),
+            ports: grants.iter().filter_map(Grant::port).collect(),
             directory: directory.to_owned(),
             environment,
             git_copies: git.copies.clone(),

@@ -178,8 +178,7 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
         ..TurnLimits::default()
     };
     let (text, contexts) = (options.prompt.clone(), options.contexts.clone());
-    let limits_of_run = limits.clone();
-    let prompt = UserPrompt { text, contexts, change, limits, ..UserPrompt::default() };
+    let prompt = UserPrompt { text, contexts, change, limits: limits.clone(), ..UserPrompt::default() };
     let session = info.id.clone();
     let accepted = commands.call(|reply| Command::Prompt { session, prompt, reply }).await;
     if is_new && accepted.is_err() {
@@ -198,7 +197,7 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
         stop: options.stop,
         is_new,
         is_answered: accepted.status == AcceptedStatus::Prompting,
-        limits: limits_of_run,
+        limits,
         cost_before: info.usage.session_cost.unwrap_or(0.0),
         output: OutputState::default(),
     })
