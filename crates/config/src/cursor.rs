@@ -253,8 +253,7 @@ impl<'a> Cursor<'a> {
                 Node::Branch(branch) => branch.values().all(|node| all(node, is_the_users)),
             }
         }
-        let is_the_users =
-            |layer| self.scope.layers.get(layer).is_some_and(|layer| crate::sandbox::is_the_users(layer));
+        let is_the_users = |layer| self.scope.layers.get(layer).is_some_and(crate::sandbox::is_the_users);
         self.node.is_some_and(|node| all(node, &is_the_users))
     }
 

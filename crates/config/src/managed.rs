@@ -101,7 +101,8 @@ impl Managed {
     /// The rules of a text.
     pub fn parse(file: &Path, text: &str) -> Result<Self, String> {
         let written = jsonc::parse(text).map_err(|broken| broken.0)?;
-        for key in written.keys().filter(|key| *key != "$schema" && !KEYS.contains(&key.as_str())) {
+        let is_unknown = |key: &&String| *key != "$schema" && !KEYS.contains(&key.as_str());
+        if let Some(key) = written.keys().find(is_unknown) {
             let hint = nearest(key, KEYS).map(|near| format!("; `{near}` is one")).unwrap_or_default();
             return Err(format!("`{key}` is not a managed setting{hint}"));
         }
@@ -274,7 +275,9 @@ impl ManagedTelemetry {
         match value {
             Value::Bool(false) => Ok(Self::Off),
             Value::Object(otlp) => Ok(Self::Only(otlp.clone())),
-            _ => Err("`telemetry` must be false or an object like `otlp`".to_owned()),
+            Value::Null | Value::Bool(true) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                Err("`telemetry` must be false or an object like `otlp`".to_owned())
+            }
         }
     }
 }

@@ -192,12 +192,13 @@ impl Resolved {
 /// Headers of `telemetry` are secrets as those of `otlp` are.
 fn managed_rules(managed: &Managed) -> Value {
     let shown = managed.written.iter().map(|(key, value)| {
-        let shown = match value {
-            Value::Object(members) if key == "telemetry" => {
+        let telemetry = value.as_object().filter(|_| key == "telemetry");
+        let shown = telemetry.map_or_else(
+            || mask(&[key], value),
+            |members| {
                 members.iter().map(|(name, value)| (name.clone(), mask(&["otlp", name], value))).collect()
-            }
-            value => mask(&[key], value),
-        };
+            },
+        );
         (key.clone(), shown)
     });
     shown.collect::<Map<_, _>>().into()

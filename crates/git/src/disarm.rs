@@ -452,7 +452,7 @@ mod tests {
             cache.join("b.git").display()
         );
         fs::write(root.join(".git/config"), remotes).unwrap();
-        before.disarm(&trees.find(&roots), &roots, &[cache.clone()]);
+        before.disarm(&trees.find(&roots), &roots, std::slice::from_ref(&cache));
         for name in ["a.git", "b.git"] {
             assert!(!cache.join(name).join("hooks/pre-receive").exists(), "{name}");
             assert_eq!(config(&cache.join(name)), PLAIN);
@@ -506,7 +506,7 @@ mod tests {
         for (target, link) in [("cache/a/deep", "x"), ("cache/b", "y"), ("other", "z")] {
             platform::symlink(&base.join(target), &root.join(link)).unwrap();
         }
-        before.disarm(&trees.find(&roots), &roots, &[cache.clone()]);
+        before.disarm(&trees.find(&roots), &roots, std::slice::from_ref(&cache));
         assert_eq!(config(&cache.join("a/.git")), PLAIN);
         assert_eq!(config(&cache.join("b/c/.git")), PLAIN);
         assert_eq!(config(&base.join("other/.git")), EVIL, "the command could not write it");

@@ -48,7 +48,7 @@ mod tests {
             bytes.extend(u16::try_from(path.len()).unwrap().to_be_bytes());
             bytes.extend(path.as_bytes());
             bytes.push(0);
-            while version < 4 && (bytes.len() - start) % 8 != 0 {
+            while version < 4 && !(bytes.len() - start).is_multiple_of(8) {
                 bytes.push(0);
             }
         }

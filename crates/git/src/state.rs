@@ -96,7 +96,7 @@ pub fn judge(part: Part, path: &Path) -> Kind {
         return Kind::Refused;
     };
     let Some((last, above)) = names.split_last() else { return Kind::Refused };
-    if names.iter().any(|name| *name == "..") {
+    if names.contains(&"..") {
         return Kind::Refused;
     }
     if last.ends_with(".lock") || last.starts_with("tmp_") || last.starts_with(".tmp") {

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 /// Whether a host may be reached at a port, whatever is granted.
 #[derive(Clone)]
-pub struct HostFilter(Arc<dyn Fn(&str, u16) -> bool + Send + Sync>);
+pub struct HostFilter(Arc<Permits>);
+
+/// Whether a host and port may be reached.
+type Permits = dyn Fn(&str, u16) -> bool + Send + Sync;
 
 impl HostFilter {
     pub fn new(permits: impl Fn(&str, u16) -> bool + Send + Sync + 'static) -> Self {

@@ -70,8 +70,11 @@ struct Shared {
     limits: Limits,
     /// Pages that have logged in, by the hash of their cookie.
     sessions: Mutex<HashMap<String, Session>>,
-    chats: Mutex<HashMap<String, (Caller, Arc<OnceCell<Chats>>)>>,
+    chats: Mutex<HashMap<String, AccountChats>>,
 }
+
+/// The chats of an account, made at its first request.
+type AccountChats = (Caller, Arc<OnceCell<Chats>>);
 
 #[derive(Clone)]
 struct Session {

@@ -55,8 +55,10 @@ fn sent_by(name: &str, plan: &Plan) -> Option<Sent> {
     Some(serde_json::from_slice(&std::fs::read(job.join("rows.json")).unwrap()).unwrap())
 }
 
-/// By dialect: every edit, every deletion, and every key that another form begins with.
-const SENT: [(&str, &[&str], &[&str], &[&str]); 8] = [
+/// The name of a dialect; every edit, every deletion, and every key that another form begins with.
+type Dialect = (&'static str, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
+
+const SENT: [Dialect; 8] = [
     (
         "hasura",
         &[

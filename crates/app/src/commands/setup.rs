@@ -95,7 +95,7 @@ fn is_there(editor: &Editor, folders: &Folders, environment: &Environment) -> bo
         let names = [(*program).to_owned(), format!("{program}.exe"), format!("{program}.cmd")];
         std::env::split_paths(path).any(|folder| names.iter().any(|name| folder.join(name).is_file()))
     };
-    editor.find(folders).is_some() || editor.programs.iter().any(|program| in_path(&program))
+    editor.find(folders).is_some() || editor.programs.iter().any(in_path)
 }
 
 /// A file that cannot be changed is the user's to change: the text for it follows.

@@ -41,7 +41,7 @@ async fn run_finds_definitions_and_errors_by_a_language_server() {
     assert!(last.contains("a.small:1:5"), "{last}");
     assert!(last.contains("a.small:3:1 error: an error [E1]"), "{last}");
     assert!(last.contains("The name y does not occur in a.small"), "{last}");
-    let by_name = &bench.fake.last_request().tool_results()[2];
+    let by_name = &requests[3].tool_results()[0];
     assert!(by_name.contains("a.small:"), "a name is enough: {by_name}");
     assert!(!project.join("stain").exists(), "a server cannot write into the project");
 }

@@ -22,8 +22,8 @@ struct Machine {
 impl Machine {
     /// `None`: this system lets no user mount a folder.
     fn new(managed: &str) -> Option<Self> {
-        let etc = tempfile::tempdir().unwrap();
-        fs::set_permissions(etc.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let etc = tempfile::tempdir().expect("a folder of the test");
+        fs::set_permissions(etc.path(), fs::Permissions::from_mode(0o755)).expect("a folder of the test");
         for name in ["passwd", "group", "nsswitch.conf", "hosts"] {
             let _ = fs::copy(format!("/etc/{name}"), etc.path().join(name));
         }
@@ -34,21 +34,21 @@ impl Machine {
         if works.is_ok_and(|status| status.success()) {
             return Some(machine);
         }
-        println!("skipped: this system lets no user mount a folder in a namespace");
+        testkit::skip("this system lets no user mount a folder in a namespace");
         None
     }
 
     fn write(&self, managed: &str) {
         let folder = self.etc.path().join("dragoman");
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("managed.json"), managed).unwrap();
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::create_dir_all(&folder).expect("a folder of the test");
+        fs::write(folder.join("managed.json"), managed).expect("a folder of the test");
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("a folder of the test");
         self.set_mode(0o644);
     }
 
     fn set_mode(&self, mode: u32) {
         let file = self.etc.path().join("dragoman/managed.json");
-        fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
+        fs::set_permissions(file, fs::Permissions::from_mode(mode)).expect("a folder of the test");
     }
 
     fn command(&self, arguments: &[&str], config: &Value) -> Command {

@@ -186,9 +186,8 @@ async fn a_rollback_that_was_killed_is_finished_as_one() {
     client.request("chat/open", json!({"chatId": "c"})).await;
     assert_eq!(left(), files);
     fake.answer(Answer::text("third answer"));
-    client.ask("chat/prompt", json!({"chatId": "c", "message": "third"})).await;
-    client.until(|message| message.to_string().contains("third answer")).await;
     client.until(is_finished).await;
+    client.prompt(Some("c"), "third").await;
     let sent = fake.last_request().body.to_string();
     assert!(sent.contains("first answer") && !sent.contains("second answer"), "{sent}");
 }

@@ -69,7 +69,7 @@ async fn the_messages_of_eca_emacs_reach_a_server_on_another_machine() {
     }
     let named = json!([{"name": "work", "uri": format!("file://{}", world.work().display())}]);
     let refused = json!({
-        "processId": 1, "capabilities": {}, "workspaceFolders": named, "initializationOptions": {"hooks": {"x": {}}},
+        "processId": 1, "capabilities": {}, "workspaceFolders": named, "initializationOptions": {"hooks": {"x": {"type": "preRequest"}}},
     });
     let mut editor = world.editor("server", "127.0.0.1");
     let (_, response) = editor.response("initialize", refused).await;

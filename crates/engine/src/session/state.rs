@@ -327,7 +327,7 @@ mod tests {
             parent: Some(ItemId(of)),
             ..item(id, ItemKind::Flag { text: "f".into() })
         };
-        let facts = vec![
+        let facts = [
             Fact::ItemEnded { item: user(1, "one") },
             Fact::ItemEnded { item: user(2, "two") },
             Fact::ItemEnded { item: user(3, "three") },

@@ -385,7 +385,7 @@ async fn a_secret_goes_to_no_issuer_that_nobody_accepted() {
     let waiting = reaches(&setup.servers, "web", ServerStatus::RequiresAuth).await.error.unwrap();
     assert!(waiting.contains(&other_origin) && waiting.contains(&setup.origin), "{waiting}");
     let login = tokio::time::timeout(LONG, setup.servers.login("web", &Browser)).await.unwrap();
-    let asked = login.err().expect("the change is asked about").to_string();
+    let asked = login.expect_err("the change is asked about").to_string();
     assert!(asked.contains(&other_origin) && asked.contains(&setup.origin), "{asked}");
     assert!(other.world().token_requests.is_empty(), "{:?}", other.world().token_requests);
     setup.login().await;
@@ -470,7 +470,7 @@ async fn the_first_issuer_is_shown_before_a_secret_is_sent() {
     let (logins, bench) = (Arc::new(MemoryLogins::default()), Bench::new());
     // It is never started, so nothing was shown.
     let servers = Supervisor::new(vec![config], Options { logins: Some(logins), ..bench.options() });
-    let shown = servers.login("web", &Browser).await.err().expect("it is shown first").to_string();
+    let shown = servers.login("web", &Browser).await.expect_err("it is shown first").to_string();
     assert!(shown.contains(&origin) && shared.world().token_requests.is_empty(), "{shown}");
     servers.login("web", &Browser).await.unwrap();
     assert!(shared.world().token_requests[0].contains("the-secret-of-mine"));

@@ -162,7 +162,8 @@ pub(super) fn wait_for_call(
     let time = Timespec { tv_sec: wait.as_secs().cast_signed(), tv_nsec: wait.subsec_nanos().into() };
     let mut fds = vec![PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN)];
     fds.extend(other.map(|other| PollFd::from_borrowed_fd(other, PollFlags::IN)));
-    let found = poll(&mut fds, Some(&time)).is_ok().then(|| fds[0].revents()).unwrap_or(PollFlags::empty());
+    let is_polled = poll(&mut fds, Some(&time)).is_ok();
+    let found = if is_polled { fds[0].revents() } else { PollFlags::empty() };
     match found {
         found if found.contains(PollFlags::IN) => Found::Call,
         found if found.is_empty() => Found::Nothing,

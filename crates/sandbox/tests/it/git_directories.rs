@@ -387,10 +387,9 @@ async fn a_command_that_is_killed_loses_no_commit_and_no_stash() {
 async fn a_later_process_takes_over_what_a_killed_one_left() {
     let Some(shop) = Shop::new().await else { return };
     let kept = shop.world.outside.join("kept");
-    let line =
-        format!("echo two > file; git commit -qam two; trap '' TERM; touch ready; while :; do sleep 1; done");
+    let line = "echo two > file; git commit -qam two; trap '' TERM; touch ready; while :; do sleep 1; done";
     let allowance = Allowance { git: GitAccess::Copy, ..Allowance::default() };
-    let child = shop.spawn(&line).confine(shop.world.sandbox.clone(), allowance).start().await.unwrap();
+    let child = shop.spawn(line).confine(shop.world.sandbox.clone(), allowance).start().await.unwrap();
     while !shop.path("ready").exists() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }

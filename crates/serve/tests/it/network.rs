@@ -782,12 +782,11 @@ async fn an_account_whose_engine_is_slow_blocks_no_other_one() {
         tokio::spawn(async move {
             let mut first = None;
             while let Some(envelope) = commands.recv().await {
-                match &envelope.command {
-                    Command::Enter { .. } if first.is_none() => {
-                        first = Some(envelope);
-                        tell.notify_one();
-                    }
-                    _ => drop(engine.pass(envelope).await),
+                if first.is_none() && matches!(envelope.command, Command::Enter { .. }) {
+                    first = Some(envelope);
+                    tell.notify_one();
+                } else {
+                    drop(engine.pass(envelope).await);
                 }
             }
         });

@@ -79,7 +79,9 @@ pub(super) fn of(name: &str, arguments: &[&str]) -> Exposure {
             _ => Exposure::Local,
         };
     }
-    if crate::publishing::publishes(&std::iter::once(&name).chain(arguments).copied().collect::<Vec<_>>()) {
+    // A line may have thousands of commands with thousands of words; the first ones say what a command does.
+    let words: Vec<&str> = std::iter::once(name).chain(arguments.iter().copied().take(64)).collect();
+    if crate::publishing::publishes(&words) {
         return Exposure::Network;
     }
     if let Some((_, project)) = MANAGERS.iter().find(|(manager, _)| *manager == name) {

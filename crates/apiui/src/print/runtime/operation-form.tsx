@@ -11,12 +11,13 @@ import { ObjectFields } from "./groups";
 import { targetOf } from "./guards";
 import { Button, FailureState } from "./parts";
 import { problemsOf } from "./problems";
-import { FormPlace, RecordName, referenceOf } from "./reference";
+import { FormPlace, referenceOf, useName } from "./reference";
 import { fieldProblems } from "./refusals";
 import { ResultView } from "./result";
 import { needsSignIn } from "./sending";
 import { Snippets } from "./snippets";
 import { StreamView } from "./stream";
+import { labelOf, scalarText } from "./values";
 import { own, withAll, withOwn } from "./vetted";
 import type { BodyForm, CallState, Data, Draft, Edit, Input, Operation, Problem, Ui, Values } from "./types";
 
@@ -304,5 +305,15 @@ export function BodyFields({
       caption={form.kind === "file" ? "File" : "Content"}
       whenChanged={(next) => whenChanged(next)}
     />
+  );
+}
+
+/** The record that an input names, in a question: by its name and its key. */
+export function RecordName({ ui, input, value }: { ui: Ui; input: Input; value: Data }) {
+  const { resource, key } = referenceOf(input)!;
+  const name = useName(ui, resource, key.parameter, value);
+  const text = scalarText(value);
+  return (
+    <strong>{` ${labelOf(input.name)}: ${name === undefined || name === text ? text : `${name} (${text})`}`}</strong>
   );
 }

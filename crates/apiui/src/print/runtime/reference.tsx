@@ -8,7 +8,7 @@ import { itemsOf, largestPage, listCall, nextMark, pagingNames, shownColumns } f
 import { Button } from "./parts";
 import { routeOf } from "./routes";
 import { useAnswer } from "./sending";
-import { fieldOf, isNested, labelOf, scalarText, shownText, textOf } from "./values";
+import { fieldOf, isNested, scalarText, shownText, textOf } from "./values";
 import { withOwn } from "./vetted";
 import type { Data, Input, ListedResource, Mark, Operation, Page, Resource, Ui, Values } from "./types";
 
@@ -55,16 +55,6 @@ export function useName(ui: Ui, resource: Resource, parameter: string, value: Da
   const call = isReady ? buildCall(operation, drafts, undefined) : undefined;
   const state = useAnswer(ui, operation ?? PLAN.operations.at(0), call, 0);
   return state.phase === "done" ? nameOf(resource, state.result, scalarText(value)) : undefined;
-}
-
-/** The record that an input names, in a question: by its name and its key. */
-export function RecordName({ ui, input, value }: { ui: Ui; input: Input; value: Data }) {
-  const { resource, key } = referenceOf(input)!;
-  const name = useName(ui, resource, key.parameter, value);
-  const text = scalarText(value);
-  return (
-    <strong>{` ${labelOf(input.name)}: ${name === undefined || name === text ? text : `${name} (${text})`}`}</strong>
-  );
 }
 
 /** An item that a field refers to, by its name; a press leads to it. */
