@@ -126,7 +126,7 @@ async fn files_that_run_later_are_protected_at_any_depth() {
     client.end().await;
 }
 
-/// A line that ends with a commit runs unasked, and what it leaves in the git directory is the commit.
+/// A line that ends with a commit runs unasked, and leaves nothing in the git directory that git obeys.
 #[tokio::test]
 async fn a_line_with_a_commit_leaves_nothing_that_git_obeys() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
@@ -162,8 +162,11 @@ async fn a_line_with_a_commit_leaves_nothing_that_git_obeys() {
     let mut client = Client::start(&home, &sandboxed(&fake)).await;
     let line = "make -s test && git commit -qam fix";
     let result = run_unasked(&mut client, &fake, json!({"command": line})).await;
-    assert_eq!(git("git log --format=%s"), "fix\nfirst\n", "{result}");
     assert!(result.contains(".git/commondir"), "{result}");
+    // The commit went where the planted file sent it. The next one is in the repository.
+    assert_eq!(git("git log --format=%s"), "first\n", "{result}");
+    let again = run_unasked(&mut client, &fake, json!({"command": "true && git commit -qam fix"})).await;
+    assert_eq!(git("git log --format=%s"), "fix\nfirst\n", "{again}");
     git("git status; git diff; cd target/x && git status; cd ../../src && git status");
     assert!(!ran.exists() && !work.join(".git/commondir").exists(), "{result}");
     client.end().await;
