@@ -155,7 +155,7 @@ fn provider_config(
     })
 }
 
-/// A name says where prompts go only while the address is the one that it stands for.
+/// The name of a provider identifies its host only if its address is the vendor's own.
 fn check_address(name: &str, url: Option<&str>, managed: &ManagedRules) -> Result<(), Failure> {
     let is_vendors = |url: &str| {
         llm::vendors::vendor(name)

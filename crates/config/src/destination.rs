@@ -75,7 +75,7 @@ impl<'a> Destination<'a> {
         self.foreign.as_ref().map(|_| self.host.as_str())
     }
 
-    /// Whether a secret may go there: one that stands in a file of the same project may, and a reference may not.
+    /// Whether a secret may go there: one written in a file of the same project may, a reference may not.
     pub(crate) fn takes(&self, secret: &Cursor) -> bool {
         match &self.foreign {
             Some(address) => {

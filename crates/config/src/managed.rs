@@ -75,7 +75,7 @@ pub(crate) enum ManagedTelemetry {
 }
 
 impl Managed {
-    /// The file of this machine. `None`: there is none.
+    /// The managed settings of this machine. `None`: the file does not exist.
     pub fn of_this_machine() -> Result<Option<Self>, Failure> {
         Self::read(Path::new(PLACE))
     }
@@ -195,7 +195,7 @@ impl ManagedRules {
         self.providers.is_none() || HostList::default().permits_address(url) || listed()
     }
 
-    /// By `provider/model`; `*` stands for any characters.
+    /// By `provider/model`; `*` matches any characters.
     pub fn permits_model(&self, id: &str) -> bool {
         let provider = id.split('/').next().unwrap_or_default();
         let is_listed = self.models.as_ref().is_none_or(|list| list.iter().any(|entry| fits(entry, id)));
@@ -316,7 +316,7 @@ fn fits_address(pattern: &str, address: &str) -> bool {
     fits(&own_place, &place) && fits(&own_rest, &rest)
 }
 
-/// `*` stands for any characters, none among them.
+/// `*` matches any number of characters, including zero.
 fn fits(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(text) = text.strip_prefix(start) else { return false };

@@ -146,7 +146,7 @@ fn unknown(pages: &[Page], name: &str) -> Failure {
     }
 }
 
-/// Shows the text in the user's pager. Returns false where there is none.
+/// Shows the text in the user's pager. Returns false if no pager could be started.
 fn is_paged(text: &str) -> bool {
     let environment = Environment::from_process();
     let pager = environment.var("PAGER").map(str::trim).filter(|pager| !pager.is_empty());

@@ -203,7 +203,7 @@ fn write(path: &Path, text: &str, overwrites: bool) -> Result<(), Failure> {
     file.write_all(text.as_bytes()).map_err(|error| write_failure(path, &error))
 }
 
-/// Writes beside the file and renames, so that the old one is there until the new one is whole. A link is replaced, not followed.
+/// Writes a temporary file and renames it, so the old file stays until the new one is complete. A link is replaced, not followed.
 fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());

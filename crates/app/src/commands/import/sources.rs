@@ -166,7 +166,7 @@ impl Place {
         }
     }
 
-    /// Instructions of a project that are read only where there are none before them.
+    /// Instruction files of a project that are used only if no earlier one in this list exists.
     pub(super) fn second_instructions(&self, plan: &mut Plan<'_>, before: &[&str]) {
         let first = before.iter().map(|name| plan.folder.join(name)).find(|path| path.exists());
         let Some(first) = first.and_then(|path| std::fs::read_to_string(path).ok()) else { return };
