@@ -18,6 +18,7 @@ use crate::language_servers::{self, LanguageServer};
 use crate::legacy_keys::canonical_behavior;
 use crate::managed::ManagedRules;
 use crate::mcp::McpServer;
+use crate::model_families::{self, FamilyRule};
 use crate::network::NetworkSettings;
 use crate::origin::Origin;
 use crate::provider::ProviderSettings;
@@ -40,6 +41,8 @@ pub struct Settings {
     pub providers: IndexMap<String, ProviderSettings>,
     /// Models that take over when one fails, in order.
     pub failover: Vec<String>,
+    /// In the order of the files; a later one goes before an earlier one.
+    pub model_families: Vec<FamilyRule>,
     pub budget: Budget,
     pub aws: AwsSettings,
     pub network: NetworkSettings,
@@ -190,6 +193,7 @@ impl Settings {
                 Some(ProviderSettings::read(provider))
             }),
             failover: root.get("failover").texts(),
+            model_families: model_families::read(&root.get("modelFamilies")),
             budget: Budget::read(&root.get("budget")),
             aws: AwsSettings::read(root.scope().environment, root.scope().redactor),
             network: NetworkSettings::read(&root.get("network")),

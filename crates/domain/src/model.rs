@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::ids::SessionId;
 use crate::item::{Part, ProviderBlock};
-use crate::tool::ToolSpec;
+use crate::tool::{TextFormat, ToolSpec};
 
 /// Something that answers prompts: a provider over HTTP or the embedded model. `app` makes them.
 pub trait Model: Send + Sync {
@@ -86,6 +86,10 @@ pub struct Prompt {
     /// Stable instructions, in order; the cached prefix.
     pub system: Vec<Arc<str>>,
     pub tools: Arc<[ToolSpec]>,
+    /// Tools whose one argument may be written as plain text, by full name.
+    pub text_tools: Vec<(String, TextFormat)>,
+    /// An answer should call one tool at most.
+    pub is_sequential: bool,
     /// Only for a model that loads tools.
     pub deferred: Option<DeferredTools>,
     /// The history, oldest first.

@@ -28,6 +28,16 @@ pub trait Tool: Send + Sync {
         true
     }
 
+    /// The form of its one argument, for models that write it as plain text instead of JSON.
+    fn text_format(&self) -> Option<TextFormat> {
+        None
+    }
+
+    /// Bare names of other built-in tools whose deny and ask rules hold for this one too: it can do what they do.
+    fn counts_as(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Finds out, once, what reviews depend on and cannot wait for. The engine calls it before `review`.
     fn prepare(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
@@ -54,6 +64,17 @@ pub struct ToolSpec {
     /// JSON schema of the input, an object.
     pub input_schema: Value,
     pub effect: ToolEffect,
+}
+
+/// How a model writes the one argument of a tool as plain text, where its API allows that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TextFormat {
+    /// The argument that the text becomes.
+    pub argument: &'static str,
+    /// A grammar of Lark.
+    pub grammar: &'static str,
+    /// The description beside the grammar, which says the form.
+    pub description: &'static str,
 }
 
 /// What runs of a tool can do, as the tool declares it. Policy depends on this alone, never on a tool's name.
@@ -157,6 +178,10 @@ pub struct Review {
     pub run_later: Vec<String>,
     /// How it could send something out. `None`: as the effect of the tool says.
     pub exposure: Option<Exposure>,
+    /// Other built-in tools whose deny and ask rules hold for the call too, because it can do what they do.
+    pub counts_as: &'static [&'static str],
+    /// What rules compare beside the arguments of the call: texts that it gives by other names or in parts.
+    pub arguments: Vec<(&'static str, String)>,
 }
 
 /// How a call could send something to other machines. The worst comes last.

@@ -11,6 +11,7 @@ mod behavior;
 mod completion;
 mod context_use;
 mod destruction;
+pub mod families;
 mod hooks;
 mod jobs;
 mod paid_call;

@@ -16,6 +16,7 @@ use crate::jobs::Jobs;
 use crate::offered::into_tool;
 use crate::options::Options;
 use crate::paths::Paths;
+use crate::tool::apply_patch::ApplyPatch;
 use crate::tool::ask_user::AskUser;
 use crate::tool::background_job::BackgroundJob;
 use crate::tool::compact_chat::CompactChat;
@@ -77,6 +78,7 @@ impl BuiltInTools {
             into_tool(ReadFile { files: files.clone() }),
             into_tool(WriteFile { files: files.clone() }),
             into_tool(EditFile { files: files.clone() }),
+            into_tool(ApplyPatch { files: files.clone() }),
             into_tool(PreviewFileChange { files: files.clone() }),
             into_tool(MoveFile { files: files.clone() }),
             into_tool(Grep { files: files.clone() }),

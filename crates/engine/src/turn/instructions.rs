@@ -11,6 +11,7 @@ use domain::tool::{Tool, ToolEffect};
 use domain::tool_call::Origin;
 
 use crate::behavior::canonical;
+use crate::families;
 use crate::rules::{self, Rules};
 use crate::session::Session;
 use crate::session::actor::Actor;
@@ -70,6 +71,10 @@ fn make(session: &Session, behavior: &str, model: &ModelInfo, rules: &Rules) -> 
     let base = own
         .unwrap_or_else(|| filled(crate::behavior::system_prompt(settings.base_behavior(behavior)), &tools));
     let mut text = base.trim().to_owned();
+    let profile = families::profile(&model.id, &settings.model_families);
+    if !profile.prompt.value.is_empty() {
+        text.push_str(&format!("\n- {}", profile.prompt.value));
+    }
     text.push_str("\n\nWorkspace:");
     for root in session.roots.iter() {
         text.push_str(&format!(" {}", root.display()));

@@ -25,6 +25,7 @@ use domain::{CancellationToken, Failure, TurnId};
 use crate::attached_frontend::AttachedFrontend;
 use crate::behavior;
 use crate::context_use::Estimate;
+use crate::families;
 use crate::hooks::{self, TurnHooks};
 use crate::paid_call::{self, PaidCall};
 use crate::recall::Recall;
@@ -303,11 +304,17 @@ impl Turn {
     fn prompt(&self, tools: &ToolList) -> Prompt {
         let (behavior, settings) = (self.session.behavior(), &self.session.workspace.settings);
         let prompts = settings.prompts(&behavior);
-        let specs = self.session.offered_tools.update(tools.offered(), prompts);
+        let info = self.model.info();
+        let profile = families::profile(&info.id, &settings.model_families);
+        let specs = self.session.offered_tools.update(tools.offered(), prompts, &profile);
         let of_behavior = || {
             let variant = settings.behavior_variant(&behavior)?.to_owned();
-            self.model.info().variants.contains(&variant).then_some(variant)
+            info.variants.contains(&variant).then_some(variant)
         };
+        let text_tools = tools
+            .offered()
+            .iter()
+            .filter_map(|tool| tool.text_format().map(|format| (tool.spec().offered_name(), format)));
         // Before the state is locked.
         let deferred = tools.deferred(&self.session);
         let state = self.session.state();
@@ -319,7 +326,14 @@ impl Turn {
             deferred,
             entries,
             written: Some(WrittenHistory { keys, place: self.session.written.clone() }),
-            variant: state.settings().variant.clone().or_else(of_behavior),
+            variant: state
+                .settings()
+                .variant
+                .clone()
+                .or_else(of_behavior)
+                .or_else(|| profile.effort_for(&info)),
+            text_tools: text_tools.collect(),
+            is_sequential: !profile.parallel.value,
             output_schema: self.limits.output_schema.clone(),
             has_alternative: self.has_alternative(),
             ..Prompt::default()

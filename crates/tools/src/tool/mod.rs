@@ -1,5 +1,6 @@
 //! The built-in tools, one file each.
 
+pub mod apply_patch;
 pub mod ask_user;
 pub mod background_job;
 pub mod compact_chat;
@@ -12,6 +13,7 @@ pub mod fetch_url;
 pub mod glob;
 pub mod grep;
 pub mod move_file;
+mod patch_steps;
 pub mod preview_file_change;
 pub mod read_file;
 pub mod shell_command;

@@ -15,6 +15,7 @@ use crate::edit::disk;
 use crate::edit::document::Document;
 use crate::edit::files::{Files, unless_cancelled};
 use crate::edit::line_ends::NormalizedText;
+use crate::edit::line_numbers::numbered;
 use crate::edit::seen::{SeenVia, TextStamp};
 use crate::editor;
 use crate::lenient;
@@ -170,6 +171,8 @@ pub struct LineWindow {
     pub skip: usize,
     pub lines: usize,
     pub bytes: usize,
+    /// Each line has its number before it.
+    pub is_numbered: bool,
 }
 
 impl LineWindow {
@@ -178,6 +181,7 @@ impl LineWindow {
             skip: input.line_offset.unwrap_or(0),
             lines: input.limit.unwrap_or(limits.read_lines).max(1),
             bytes: limits.output_bytes,
+            is_numbered: true,
         }
     }
 
@@ -193,7 +197,7 @@ impl LineWindow {
         let mut out = String::new();
         let mut shown = 0;
         for line in text.split_inclusive('\n').skip(self.skip).take(self.lines) {
-            if !self.push(&mut out, line) {
+            if !self.push(&mut out, self.skip + shown, line) {
                 break;
             }
             shown += 1;
@@ -212,7 +216,8 @@ impl LineWindow {
         }
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         let mut out = String::new();
-        let shown = lines.iter().take(self.lines).take_while(|line| self.push(&mut out, line)).count();
+        let numbered = lines.iter().take(self.lines).enumerate();
+        let shown = numbered.take_while(|(at, line)| self.push(&mut out, self.skip + at, line)).count();
         if shown < lines.len() {
             self.push_notice(&mut out, self.skip + shown, "");
         }
@@ -246,7 +251,7 @@ impl LineWindow {
             if line.contains(&0) {
                 return Err(format!("{} is a binary file and cannot be read as text.", path.shown()));
             }
-            if !self.push(&mut out, &String::from_utf8_lossy(&line)) {
+            if !self.push(&mut out, end, &String::from_utf8_lossy(&line)) {
                 break;
             }
             end += 1;
@@ -255,13 +260,16 @@ impl LineWindow {
         Ok(Some(out))
     }
 
-    /// False when there is no more room; the first line always finds some.
-    fn push(&self, out: &mut String, line: &str) -> bool {
+    /// Adds the line at `at`, counted from 0. False when there is no more room; the first line always finds some.
+    fn push(&self, out: &mut String, at: usize, line: &str) -> bool {
         let cut = line.floor_char_boundary(MAX_LINE);
         if !out.is_empty() && out.len() + cut > self.bytes {
             return false;
         }
-        out.push_str(&line[..cut]);
+        match self.is_numbered {
+            true => out.push_str(&numbered(at + 1, &line[..cut])),
+            false => out.push_str(&line[..cut]),
+        }
         if cut < line.trim_end_matches('\n').len() {
             out.push_str(&format!("… [{} more bytes in this line]\n", line.len() - cut));
         }
