@@ -143,6 +143,9 @@ fn thin(value: &mut Value) {
     for noise in ["title", "format", "minimum", "default", "$schema"] {
         object.remove(noise);
     }
+    if object.get("additionalProperties") == Some(&Value::Bool(true)) {
+        object.remove("additionalProperties");
+    }
     if let Some(Value::Array(types)) = object.get("type")
         && let [only, null] = types.as_slice()
         && null == "null"

@@ -63,6 +63,7 @@ mod losslessness;
 mod managed;
 mod mcp_commands;
 mod mcp_server;
+mod model_families;
 mod one_history;
 mod output;
 mod permissions;

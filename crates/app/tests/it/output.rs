@@ -45,6 +45,7 @@ const ROWS: &[(&str, Run)] = &[
     ("models", With("")),
     ("models pull", With("")),
     ("models add", With("none.gguf")),
+    ("models show", With("openai/gpt-5")),
     ("login", With("")),
     ("logout", With("anthropic")),
     ("chats list", With("")),

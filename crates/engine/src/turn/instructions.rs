@@ -68,10 +68,13 @@ fn make(session: &Session, behavior: &str, model: &ModelInfo, rules: &Rules) -> 
     }
     let tools = crate::behavior::tools(session, Some(behavior), model);
     let own = session.workspace.texts.system_prompt().or(own);
-    let base = own
-        .unwrap_or_else(|| filled(crate::behavior::system_prompt(settings.base_behavior(behavior)), &tools));
-    let mut text = base.trim().to_owned();
     let profile = families::profile(&model.id, &settings.model_families);
+    let built_in = || {
+        let template = crate::behavior::system_prompt(settings.base_behavior(behavior));
+        filled(template, &tools, profile.parallel.value)
+    };
+    let base = own.unwrap_or_else(built_in);
+    let mut text = base.trim().to_owned();
     if !profile.prompt.value.is_empty() {
         text.push_str(&format!("\n- {}", profile.prompt.value));
     }
@@ -126,8 +129,9 @@ pub(crate) fn own_text(text: Option<&config::LazyText>) -> Option<String> {
     }
 }
 
-/// Lines about a kind of tool, such as `{writes files}`, stay only where a built-in tool of that kind is offered.
-fn filled(template: &str, tools: &[Arc<dyn Tool>]) -> String {
+/// Lines about a kind of tool, such as `{writes files}`, stay only where a built-in tool of that kind is offered, and lines
+/// about several calls at once only where the model may make them.
+fn filled(template: &str, tools: &[Arc<dyn Tool>], is_parallel: bool) -> String {
     let is_offered = |effect| {
         tools.iter().any(|tool| tool.spec().origin == Origin::Native && tool.spec().effect == effect)
     };
@@ -137,7 +141,10 @@ fn filled(template: &str, tools: &[Arc<dyn Tool>]) -> String {
                 return is_offered(effect).then(|| rest.to_owned());
             }
         }
-        Some(line.to_owned())
+        match line.strip_prefix("{parallel}") {
+            Some(rest) => is_parallel.then(|| rest.to_owned()),
+            None => Some(line.to_owned()),
+        }
     };
     template.lines().filter_map(line).collect::<Vec<_>>().join("\n")
 }

@@ -26,16 +26,17 @@ pub struct Input {
     pub path: String,
     /// Text to replace, copied from the file
     #[serde(
-        default,
         alias = "old_str",
         alias = "old_string",
         alias = "old_text",
         alias = "old_content",
         alias = "search"
     )]
-    pub original_content: String,
-    #[serde(default, alias = "new_str", alias = "new_string", alias = "new_text", alias = "replace")]
-    pub new_content: String,
+    #[schemars(required)]
+    pub original_content: Option<String>,
+    #[schemars(required)]
+    #[serde(alias = "new_str", alias = "new_string", alias = "new_text", alias = "replace")]
+    pub new_content: Option<String>,
     #[serde(default, alias = "replace_all", deserialize_with = "lenient::flag")]
     pub all_occurrences: bool,
     /// More such edits of the file
@@ -68,9 +69,16 @@ pub struct EditInput {
 impl Input {
     /// Old and new texts by the names that rules know, however the call gave them.
     fn for_rules(&self) -> Vec<(&'static str, String)> {
-        let parts = |first: &str, part: fn(&EditInput) -> &str| -> String {
+        let parts = |first: &Option<String>, part: fn(&EditInput) -> &str| -> String {
             let more = self.edits.iter().map(part).chain(self.patch.as_deref());
-            std::iter::once(first).chain(more).collect::<Vec<_>>().join("\n").trim_matches('\n').to_owned()
+            first
+                .as_deref()
+                .into_iter()
+                .chain(more)
+                .collect::<Vec<_>>()
+                .join("\n")
+                .trim_matches('\n')
+                .to_owned()
         };
         vec![
             ("original_content", parts(&self.original_content, |edit| &edit.original_content)),
@@ -80,10 +88,14 @@ impl Input {
 
     pub fn into_change(self) -> Result<(String, Change), String> {
         let Self { path, original_content: old, new_content: new, all_occurrences: all, edits, patch } = self;
+        let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
         let patch = patch.or_else(|| (old.is_empty() && patch::is_patch(&new)).then(|| new.clone()));
         if let Some(patch) = patch {
             let hunks = hunks_for(&path, &patch)?;
             return Ok((path, Change::Patch(hunks)));
+        }
+        if edits.is_empty() && old.is_empty() && new.is_empty() {
+            return Err("Give original_content and new_content, or edits.".to_owned());
         }
         if edits.is_empty() {
             return Ok((path, Change::Replace { old, new, all }));

@@ -45,8 +45,7 @@ impl BuiltInTool for ReadFile {
     type Input = Input;
 
     const NAME: &'static str = "read_file";
-    const DESCRIPTION: &'static str =
-        "Read a text file or look at an image. Paths may be relative to the workspace.";
+    const DESCRIPTION: &'static str = "Read a text file, with line numbers, or look at an image.";
     const EFFECT: ToolEffect = ToolEffect::Reads;
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {

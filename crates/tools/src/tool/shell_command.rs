@@ -75,6 +75,7 @@ pub struct Input {
     /// registries, registry-credentials, run-later, git-config, git-credentials, ssh, signing, cloud, containers. The user
     /// is asked
     #[serde(default)]
+    #[schemars(skip)]
     pub(super) grants: Vec<String>,
 }
 

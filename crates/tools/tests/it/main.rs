@@ -10,10 +10,12 @@
 
 mod contexts;
 mod corpus;
+mod edit_quality;
 mod editor;
 mod edits;
 mod hostile_git;
 mod kit;
+mod patches;
 mod paths;
 mod people;
 mod searching;

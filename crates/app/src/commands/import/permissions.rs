@@ -10,7 +10,7 @@ use super::agents;
 use super::plan::{NewRule, RuleList};
 
 const SHELL: &str = "eca__shell_command";
-const EDITORS: [&str; 2] = ["eca__edit_file", "eca__write_file"];
+const EDITORS: [&str; 3] = ["eca__edit_file", "eca__write_file", "eca__apply_patch"];
 
 /// What a conversion needs to know.
 pub(super) struct Context<'a> {

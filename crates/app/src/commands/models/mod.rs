@@ -19,6 +19,9 @@ pub(crate) fn run(task: Option<ModelsTask>, json: bool, refresh: bool) -> ExitCo
         None => lifetime::run(list(&environment, json, refresh)),
         Some(ModelsTask::Pull { name }) => embedded::pull(&environment, name.as_deref()),
         Some(ModelsTask::Add { file }) => embedded::add(&environment, &file),
+        Some(ModelsTask::Show { model, json: as_json }) => {
+            finish(show::run(&environment, model.as_deref(), json || as_json))
+        }
     }
 }
 
@@ -86,6 +89,8 @@ fn line(model: &ModelInfo, default: bool) -> String {
     let (context, output) = (number(model.context_limit), number(model.output_limit));
     format!("{:<48} {context:>10} {output:>9}  {price}{mark}", model.id)
 }
+
+mod show;
 
 #[cfg(feature = "local")]
 mod choices;

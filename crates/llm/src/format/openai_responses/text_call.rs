@@ -2,7 +2,7 @@
 //!
 //! Invariant: the pieces together are one JSON object, however the text is cut.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// What stands before the text of the argument.
 pub(super) fn opening(argument: &str) -> String {
@@ -17,11 +17,6 @@ pub(super) fn piece(text: &str) -> String {
 
 pub(super) const CLOSING: &str = "\"}";
 
-/// The arguments of a whole call.
-pub(super) fn whole(argument: &str, text: &str) -> String {
-    json!({ argument: text }).to_string()
-}
-
 /// The text of a call in the history, whichever API made it.
 pub(super) fn text_of(argument: &str, input: &Value) -> String {
     let known = [argument, "patch", "diff"].iter().find_map(|name| input.get(name)?.as_str());
@@ -30,6 +25,8 @@ pub(super) fn text_of(argument: &str, input: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -38,6 +35,5 @@ mod tests {
         let cut: String = text.chars().map(|char| piece(&char.to_string())).collect();
         let read: Value = serde_json::from_str(&format!("{}{cut}{CLOSING}", opening("input"))).unwrap();
         assert_eq!(read, json!({ "input": text }));
-        assert_eq!(whole("input", text), read.to_string());
     }
 }

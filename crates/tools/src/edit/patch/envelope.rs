@@ -1,6 +1,6 @@
 //! The form of OpenAI's `apply_patch`: files between `*** Begin Patch` and `*** End Patch`.
 
-use super::{FilePatch, Hunk, Mark, Operation, unified};
+use super::{FilePatch, Hunk, Operation, unified};
 
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
