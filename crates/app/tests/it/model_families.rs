@@ -191,3 +191,76 @@ async fn models_show_prints_the_row_and_its_origins() {
     assert_eq!(code, Some(0));
     assert!(out.contains("patch") && out.contains("the pattern gpt-*"), "{out}");
 }
+
+/// The messages of a request, whichever API it is for.
+fn messages(body: &Value) -> Vec<Value> {
+    let list = ["messages", "input", "contents"].iter().find_map(|name| body[*name].as_array());
+    list.cloned().unwrap_or_default()
+}
+
+/// Whether a request begins with everything of the one before it, so that a provider's cache holds that part. Marks of
+/// caches move on.
+fn extends(before: &Value, now: &Value) -> bool {
+    let plain = |body: &Value| -> Vec<String> {
+        messages(body)
+            .iter()
+            .map(|it| it.to_string().replace(",\"cache_control\":{\"type\":\"ephemeral\"}", ""))
+            .collect()
+    };
+    let (earlier, later) = (plain(before), plain(now));
+    let is_head = ["tools", "system", "instructions"].iter().all(|name| before[*name] == now[*name]);
+    is_head && later.starts_with(&earlier)
+}
+
+/// The same small task in each family, with the calls that its models make: what it sends, and what of it is cached.
+#[tokio::test]
+async fn a_task_sends_little_and_extends_the_cached_prefix() {
+    let fake = FakeModel::start().await;
+    for (family, name, api, model) in FAMILIES {
+        let home = Home::new();
+        home.write("work/a.py", "def add(a, b):\n    return a - b\n");
+        home.write("work/test_a.py", "from a import add\nassert add(1, 2) == 3\n");
+        let patch = "*** Begin Patch\n*** Update File: a.py\n@@ def add(a, b):\n-    return a - b\n+    return a + b\n*** End Patch";
+        let edit = match family {
+            "gpt" => ("eca__apply_patch", json!({"input": patch})),
+            "claude" => ("eca__edit_file", json!({"path": "a.py", "old_str": "a - b", "new_str": "a + b"})),
+            "small" => {
+                ("eca__write_file", json!({"path": "a.py", "content": "def add(a, b):\n    return a + b\n"}))
+            }
+            _ => (
+                "eca__edit_file",
+                json!({"path": "a.py", "original_content": "a - b", "new_content": "a + b"}),
+            ),
+        };
+        let read = |path: &str| json!({"path": path});
+        fake.forget_requests();
+        fake.answer(Answer::new().call("c1", "eca__read_file", read("a.py")).call(
+            "c2",
+            "eca__read_file",
+            read("test_a.py"),
+        ));
+        fake.answer(Answer::tool_call("c3", edit.0, edit.1));
+        fake.answer(Answer::tool_call("c4", "eca__grep", json!({"pattern": "a \\+ b"})));
+        fake.answer(Answer::text("add was subtracting. It adds now; the test was not run."));
+        let config = provider(&fake, name, api, model);
+        let (code, out, err) =
+            run_command(&home, &config, &["run", "--approve", "all", "The test fails. Fix it."]).await;
+        assert_eq!(code, Some(0), "{out}{err}");
+        let now = std::fs::read_to_string(home.workspace().join("a.py")).expect("a file");
+        assert_eq!(now, "def add(a, b):\n    return a + b\n", "{family}");
+        let bodies: Vec<Value> =
+            fake.requests().iter().map(|it| it.body.clone()).filter(|it| !messages(it).is_empty()).collect();
+        let bodies: Vec<Value> = bodies.into_iter().filter(|it| !it["tools"].is_null()).collect();
+        assert_eq!(bodies.len(), 4, "{family}");
+        let extending = bodies.windows(2).filter(|pair| extends(&pair[0], &pair[1])).count();
+        assert_eq!(extending, bodies.len() - 1, "{family} over {api}");
+        let bytes: usize = bodies.iter().map(|body| body.to_string().len()).sum();
+        let new = bodies.last().map_or(0, |body| body.to_string().len());
+        println!(
+            "quality: tokens | {family} | {api} | {} | {extending} | {} | {} |",
+            bodies.len(),
+            bytes / 4,
+            new / 4
+        );
+    }
+}

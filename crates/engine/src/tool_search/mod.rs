@@ -396,7 +396,7 @@ mod tests {
 
     fn list(tools: &[(&str, &str)]) -> ToolList {
         let offered = tools.iter().map(|(server, name)| tool(server, name, ToolEffect::Other)).collect();
-        ToolList { offered, deferred: Arc::from([]), is_loaded: false }
+        ToolList { offered, unshown: Vec::new(), deferred: Arc::from([]), is_loaded: false }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use domain::Failure;
 use domain::model::{ModelInfo, Models};
 use serde_json::{Value, json};
 
+use super::finish;
 use crate::cli::ModelsTask;
 use crate::models::{self, AllModels};
 use crate::output::print;
