@@ -406,7 +406,7 @@ fn large_input_shows_its_progress_on_a_terminal_only() {
     let mut spec = two_tables();
     spec["info"]["description"] = json!("long ".repeat(300_000));
     home.write("work/large.json", &spec.to_string());
-    let command = format!("{} generate large.json -o ui", env!("CARGO_BIN_EXE_dragoman"));
+    let command = format!("'{}' generate large.json -o ui", env!("CARGO_BIN_EXE_dragoman"));
     let mut terminal = std::process::Command::new("script");
     terminal.args(["-qec", &command, "/dev/null"]).current_dir(home.workspace()).env("HOME", home.path());
     let output = terminal.stdin(Stdio::null()).output().expect("script");
