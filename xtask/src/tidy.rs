@@ -35,7 +35,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("tools", &["domain", "git", "platform", "process", "project-files"]),
     ("mcp", &["domain", "platform", "process", "rpc", "sse"]),
     ("language-servers", &["domain", "platform", "process", "rpc"]),
-    ("engine", &["domain", "config", "platform", "project-files", "undo"]),
+    ("session", &["domain"]),
+    ("engine", &["domain", "config", "platform", "project-files", "session", "undo"]),
+    ("replay", &["domain", "config", "engine", "session"]),
     ("proto-eca", &["domain", "platform", "rpc"]),
     ("proto-acp", &["domain", "platform", "rpc"]),
     ("proto-mcp", &["domain", "rpc"]),
@@ -73,6 +75,7 @@ const ALLOWED_IN_TESTS: &[(&str, &str)] = &[
     ("sandbox", "process"),
     ("studio", "store"),
     ("engine", "link"),
+    ("engine", "replay"),
     ("serve", "proto-acp"),
     ("serve", "proto-eca"),
 ];

@@ -9,10 +9,10 @@ use domain::store::{ListFilter, SessionSummary};
 use domain::tool::{Resource, ServerAction, ToolSource};
 use domain::{Command, Failure, Reply, Store};
 use futures_util::future::join_all;
+use session::refusal::refuse;
 use tokio::sync::mpsc;
 
 use crate::completion;
-use crate::refusal::refuse;
 use crate::session::is_subagent;
 use crate::spending;
 use crate::workspace::{OpenWorkspace, Workspace};

@@ -5,7 +5,7 @@
 
 mod sessions;
 mod shutdown;
-pub(crate) mod workspaces;
+mod workspaces;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -14,25 +14,25 @@ use domain::command::{Command, SessionSettings, WorkspaceSpec};
 use domain::event::{CatalogKind, EventBody};
 use domain::link::{Envelope, FrontendPort};
 use domain::{Event, Failure, FrontendId, Peers, SessionId, Store};
+use session::refusal::refuse;
+use session::{AttachedFrontend, Message};
 use tokio::sync::mpsc;
 
-use crate::LiveSessions;
-use crate::attached_frontend::AttachedFrontend;
+use crate::decisions::Decisions;
 use crate::jobs;
+use crate::live_sessions::LiveSessions;
 use crate::queries;
-use crate::refusal::refuse;
-use crate::session::actor::{self, Message};
-use crate::session::start::{SessionDeps, Start};
+use crate::session::StartSubagent;
+use crate::session::start::{self, SessionDeps, Start, WorkspaceRequest};
 use crate::slash;
-use crate::subagents::StartSubagent;
-use crate::tool_calls::Approver;
 use crate::workspace::{OpenWorkspace, Workspace, WorkspaceSource};
-use workspaces::WorkspaceRequest;
 
 pub(crate) struct Router {
     deps: SessionDeps,
     source: Arc<dyn WorkspaceSource>,
     frontends: HashMap<FrontendId, AttachedFrontend>,
+    /// Where front-ends work, once they have entered a workspace.
+    entered: HashMap<FrontendId, Arc<OpenWorkspace>>,
     sessions: HashMap<SessionId, mpsc::UnboundedSender<Message>>,
     /// The chats of one folder share its servers and indexes.
     workspaces: Vec<KnownWorkspace>,
@@ -57,16 +57,17 @@ impl Router {
         source: Arc<dyn WorkspaceSource>,
         live: LiveSessions,
         peers: Option<Arc<dyn Peers>>,
-        approver: Arc<dyn Approver>,
+        decisions: Arc<dyn Decisions>,
     ) -> Self {
         let (released, releases) = mpsc::unbounded_channel();
         let (subagents, subagent_requests) = mpsc::unbounded_channel();
         let (returned, returns) = mpsc::unbounded_channel();
         let (workspaces, workspace_requests) = mpsc::unbounded_channel();
         Self {
-            deps: SessionDeps { store, live, peers, subagents, returned, workspaces, approver },
+            deps: SessionDeps { store, live, peers, subagents, returned, workspaces, decisions },
             source,
             frontends: HashMap::new(),
+            entered: HashMap::new(),
             sessions: HashMap::new(),
             workspaces: Vec::new(),
             released,
@@ -164,7 +165,6 @@ impl Router {
             abilities: port.abilities,
             events: port.events,
             calls: port.host,
-            workspace: None,
             defaults: SessionSettings::default(),
         };
         self.frontends.insert(id, frontend);
@@ -172,8 +172,8 @@ impl Router {
 
     /// Every session drops the front-end from its audience.
     fn detach(&mut self, id: FrontendId) {
-        let Some(mut frontend) = self.frontends.remove(&id) else { return };
-        frontend.workspace = None;
+        let Some(frontend) = self.frontends.remove(&id) else { return };
+        self.entered.remove(&id);
         self.sessions.retain(|_, mailbox| !mailbox.is_closed());
         for mailbox in self.sessions.values() {
             let _ = mailbox.send(Message { frontend: Some(frontend.clone()), command: Command::Detach });
@@ -220,7 +220,7 @@ impl Router {
     fn send(&mut self, front: FrontendId, session: &SessionId, command: Command, start: Option<Start>) {
         if let Some(start) = start {
             self.sessions.retain(|_, mailbox| !mailbox.is_closed());
-            self.sessions.insert(session.clone(), actor::spawn(start));
+            self.sessions.insert(session.clone(), start::spawn(start));
         }
         let Some(mailbox) = self.sessions.get(session) else { return refuse(command, Failure::closed()) };
         let frontend = self.frontends.get(&front).cloned();

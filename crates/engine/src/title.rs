@@ -8,8 +8,8 @@ use std::time::Duration;
 use domain::command::{Completion, SessionSettings};
 use domain::event::Fact;
 
-use super::Session;
 use crate::completion;
+use crate::session::Session;
 use crate::spending;
 use crate::turn::instructions;
 
@@ -17,7 +17,7 @@ const MAX_LENGTH: usize = 60;
 const MODEL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The request for a title, unless the settings have another.
-pub(crate) const REQUEST: &str = "Answer with a title of at most six words for a chat that begins with this message. No quotes, no \
+pub const REQUEST: &str = "Answer with a title of at most six words for a chat that begins with this message. No quotes, no \
     full stop.";
 
 pub(crate) fn start(session: &Arc<Session>, text: &str, model: &str) {
@@ -25,7 +25,7 @@ pub(crate) fn start(session: &Arc<Session>, text: &str, model: &str) {
         return;
     }
     // Something prevented the title of a recorded chat.
-    if session.workspace.recording.as_ref().is_some_and(|recording| !recording.has_title()) {
+    if !session.decisions.makes_titles() {
         return;
     }
     let by_rule = shorten(text);
@@ -77,7 +77,7 @@ pub(crate) fn set(session: &Session, title: String) {
 }
 
 /// The first words of the first line that has any.
-pub(crate) fn shorten(text: &str) -> String {
+pub fn shorten(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let line = line.trim_matches(['"', '#', '*', '`', ' ']);
     if line.chars().count() <= MAX_LENGTH {

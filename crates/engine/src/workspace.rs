@@ -44,8 +44,6 @@ pub struct Workspace {
     pub undo: Option<Arc<crate::UndoLog>>,
     /// `None`: subagents cannot work in worktrees.
     pub worktrees: Option<Arc<dyn Worktrees>>,
-    /// Set while a chat is replayed: models and tools are those of its journal.
-    pub recording: Option<crate::replay::Recording>,
 }
 
 /// Git worktrees of a workspace's first folder, in which subagents work.

@@ -9,10 +9,10 @@ use domain::model::{StopReason, Tokens};
 use domain::tool::{Review, ToolResult};
 use domain::tool_call::{RejectedBy, ToolCall, ToolState};
 use domain::{Ask, Failure, ItemId};
+use engine::approval::{ApprovalDecision, Decision};
+use engine::recorded::{REPEATED, parse_input};
 
 use super::turn_script::TurnEnd;
-use crate::tool_calls::approval::{ApprovalDecision, Decision};
-use crate::tool_calls::{REPEATED, input};
 
 /// What is recorded of one item.
 #[derive(Clone)]
@@ -139,7 +139,7 @@ fn is_prepared(call: &ToolCall) -> bool {
 
 /// Whether a hook gave the call other arguments than the model.
 pub(super) fn has_other_input(call: &ToolCall) -> bool {
-    is_prepared(call) && input::parse(&call.input_text).ok() != call.input
+    is_prepared(call) && parse_input(&call.input_text).ok() != call.input
 }
 
 impl AnswerScript {
@@ -258,11 +258,11 @@ pub(super) fn end_by(outcome: &Outcome) -> AnswerEnd {
 
 /// A call whose arguments can be read; the engine answers the others by itself.
 fn is_reviewed(record: &ItemRecord) -> bool {
-    record.call().is_some_and(|call| input::parse(&call.input_text).is_ok())
+    record.call().is_some_and(|call| parse_input(&call.input_text).is_ok())
 }
 
 fn script_of(record: &ItemRecord, asks: &[Ask], later_ran: bool, end: &TurnEnd) -> CallScript {
-    let blank = Box::new(crate::turn::answer::new_call(
+    let blank = Box::new(ToolCall::new(
         String::new(),
         String::new(),
         String::new(),
@@ -382,8 +382,7 @@ mod tests {
         at: (Option<usize>, Option<usize>),
     ) -> ItemRecord {
         let item = |state: ToolState| {
-            let mut call =
-                crate::turn::answer::new_call(String::new(), "eca".into(), name.into(), Origin::Native);
+            let mut call = ToolCall::new(String::new(), "eca".into(), name.into(), Origin::Native);
             (call.state, call.input_text) = (state, "{}".into());
             let kind = ItemKind::ToolCall(Box::new(call));
             Item { id: ItemId(id), turn: TurnId(1), step: 1, parent: None, kind }

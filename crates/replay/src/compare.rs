@@ -12,10 +12,9 @@ use domain::item::{Item, ItemKind};
 use domain::model::Tokens;
 use domain::tool_call::{Details, ToolState};
 use domain::{AskId, ItemId, Recorded, SessionId};
+use engine::recorded::{ASIDE_PURPOSE, TOOLS_PURPOSE, WEB_SEARCH_PURPOSE};
 
 use super::Difference;
-use crate::slash::aside;
-use crate::web_search;
 
 /// How the notices of a failover name the next model.
 pub(super) const FAILOVER: &str = " Going on with ";
@@ -85,7 +84,7 @@ fn lanes(facts: &[Recorded], given: usize) -> Lanes {
         if let Fact::UsageChanged { usage: now } = fact {
             for Spent { purpose, model, tokens, .. } in added_calls(&usage, now) {
                 // The chats of subagents are replayed by themselves, and no tool and command runs again.
-                if !["subagents", web_search::PURPOSE, aside::PURPOSE, crate::spending::TOOLS]
+                if !["subagents", WEB_SEARCH_PURPOSE, ASIDE_PURPOSE, TOOLS_PURPOSE]
                     .contains(&purpose.as_str())
                 {
                     add(Lane::Usage(purpose), Entry::Used { model, tokens });

@@ -21,12 +21,12 @@ use domain::event::{Fact, Outcome};
 use domain::ids::SUBAGENT_PREFIX;
 use domain::link::{Commands, Link};
 use domain::{Abilities, Answer, AskId, Failure, ItemId, Recorded, SessionId, TurnId};
+use session::state::State;
 
-use crate::session::state::State;
 use compare::Ranks;
 use memory::Memory;
 use recording::Gate;
-pub use recording::Recording;
+use recording::Recording;
 use script::{Script, Segment};
 use turn_script::{RecordedAnswer, TurnEnd, TurnScript};
 
@@ -137,9 +137,9 @@ impl Replay {
         }
         self.memory = self.memory.next_process();
         let source = self.world.workspaces(&self.recording);
-        let (_changes, receiver) = crate::changes();
-        let (store, approver) = (Arc::new(self.memory.clone()), Arc::new(self.recording.clone()));
-        let engine = crate::start_replay(store, source, receiver, approver);
+        let (_changes, receiver) = engine::changes();
+        let (store, decisions) = (Arc::new(self.memory.clone()), Arc::new(self.recording.clone()));
+        let engine = engine::start_with_decisions(store, source, receiver, decisions);
         let abilities = Abilities {
             approvals: true,
             questions: true,

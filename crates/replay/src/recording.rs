@@ -6,7 +6,6 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use domain::event::Fact;
 use domain::item::{Item, ItemKind, Part};
 use domain::model::{
     BlockKind, Model, ModelEvent, ModelInfo, ModelStream, Models, Prompt, StopReason, Tokens,
@@ -16,21 +15,20 @@ use domain::tool::{
 };
 use domain::tool_call::Origin;
 use domain::{AskKind, BoxFuture, Failure, ItemId, TurnId};
+use engine::approval::{ApprovalDecision, Decision};
+use engine::recorded::TITLE_REQUEST;
+use engine::{CommandOutput, Decisions};
 use futures_util::stream::{self, StreamExt};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::answer_script::{AnswerEnd, AnswerScript, CallScript, ItemRecord, Preparation, Run, end_by};
 use super::script::TitleScript;
-use super::turn_script::{Piece, TurnEnd, TurnScript};
-use crate::session::Session;
-use crate::session::title;
-use crate::tool_calls::approval::{ApprovalDecision, Decision};
-use crate::tool_calls::{Approver, ReviewedCall};
+use super::turn_script::{OutputScript, Piece, TurnEnd, TurnScript};
 
 /// What a replay feeds the engine with.
 #[derive(Clone)]
-pub struct Recording(Arc<Mutex<Progress>>);
+pub(super) struct Recording(Arc<Mutex<Progress>>);
 
 struct Progress {
     turn: Option<TurnScript>,
@@ -87,47 +85,9 @@ impl Recording {
         self.lock().matched.get(&item).map(|call| call.item)
     }
 
-    /// What the model was sent for the prompt of a turn; `None`: a command answered it.
-    pub(crate) fn message(&self, turn: TurnId) -> Option<Vec<Part>> {
-        self.with_turn(|script| script.message.clone().filter(|_| script.id == turn)).flatten()
-    }
-
-    /// What a slash command did and said.
-    pub(crate) async fn command_output(&self, session: &Session, turn: TurnId) -> Result<String, Failure> {
-        let script = self.with_turn(|script| (script.output.take().unwrap_or_default(), script.end.clone()));
-        let Some((output, end)) = script else { return Ok(String::new()) };
-        let facts = output.facts.into_iter().map(|mut fact| {
-            if let Fact::ItemEnded { item } = &mut fact {
-                item.id = session.log.next_item();
-                item.turn = turn;
-            }
-            fact
-        });
-        session.commit(facts.collect());
-        match (output.text, end) {
-            (Some(text), _) => Ok(text),
-            (None, TurnEnd::Itself(outcome)) => match end_by(&outcome) {
-                AnswerEnd::Model(_) => Ok(String::new()),
-                AnswerEnd::Fails(failure) => Err(failure),
-                AnswerEnd::Hangs => std::future::pending().await,
-            },
-            (None, TurnEnd::Aborted | TurnEnd::Killed) => std::future::pending().await,
-        }
-    }
-
     /// The next question that the tool of a call asked by itself.
     fn next_question(&self, item: ItemId) -> Option<AskKind> {
         self.with_turn(|script| script.questions.get_mut(&item)?.pop_front()).flatten()
-    }
-
-    /// Whether the chat got a title that the user did not set.
-    pub(crate) fn has_title(&self) -> bool {
-        self.lock().title.is_some()
-    }
-
-    pub(crate) fn is_compaction_due(&self) -> bool {
-        let due = self.with_turn(|script| matches!(script.pieces.front(), Some(Piece::Summary { .. })));
-        due.unwrap_or(false)
     }
 
     fn lock(&self) -> MutexGuard<'_, Progress> {
@@ -184,14 +144,14 @@ impl Recording {
     }
 }
 
-impl Approver for Recording {
+impl Decisions for Recording {
     /// The decision about the call that was reviewed last. From now on the item stands for that call.
-    fn decide(&self, call: ReviewedCall<'_>) -> ApprovalDecision {
+    fn decide_call(&self, item: ItemId, _by_rules: &dyn Fn() -> ApprovalDecision) -> ApprovalDecision {
         let mut progress = self.lock();
         if let Some(reviewed) = progress.preparing.take() {
-            progress.matched.insert(call.item, reviewed);
+            progress.matched.insert(item, reviewed);
         }
-        let known = progress.matched.get(&call.item).map(|call| call.decision.clone());
+        let known = progress.matched.get(&item).map(|call| call.decision.clone());
         known.unwrap_or_else(|| ApprovalDecision {
             decision: Decision::Deny,
             reason: "The record has no such call.".to_owned(),
@@ -200,6 +160,45 @@ impl Approver for Recording {
             by_hook: false,
             once: false,
         })
+    }
+
+    /// `None`: a command answered it.
+    fn message(&self, turn: TurnId) -> Option<Vec<Part>> {
+        self.with_turn(|script| script.message.clone().filter(|_| script.id == turn)).flatten()
+    }
+
+    fn command_output(&self, _turn: TurnId) -> Option<CommandOutput> {
+        let script = self.with_turn(|script| (script.output.take().unwrap_or_default(), script.end.clone()));
+        let (output, end) = script.unwrap_or_else(|| {
+            let output = OutputScript { text: Some(String::new()), ..OutputScript::default() };
+            (output, TurnEnd::Killed)
+        });
+        let text = async move {
+            match (output.text, end) {
+                (Some(text), _) => Ok(text),
+                (None, TurnEnd::Itself(outcome)) => match end_by(&outcome) {
+                    AnswerEnd::Model(_) => Ok(String::new()),
+                    AnswerEnd::Fails(failure) => Err(failure),
+                    AnswerEnd::Hangs => std::future::pending().await,
+                },
+                (None, TurnEnd::Aborted | TurnEnd::Killed) => std::future::pending().await,
+            }
+        };
+        Some(CommandOutput { facts: output.facts, text: Box::pin(text) })
+    }
+
+    /// Whether the chat got a title that the user did not set: something prevented it otherwise.
+    fn makes_titles(&self) -> bool {
+        self.lock().title.is_some()
+    }
+
+    fn is_compaction_due(&self) -> Option<bool> {
+        let due = self.with_turn(|script| matches!(script.pieces.front(), Some(Piece::Summary { .. })));
+        Some(due.unwrap_or(false))
+    }
+
+    fn measures_requests(&self) -> bool {
+        false
     }
 }
 
@@ -239,7 +238,7 @@ impl Model for RecordedModel {
         if prompt.session.is_some() {
             return self.answer();
         }
-        if prompt.system.iter().any(|text| **text == *title::REQUEST) {
+        if prompt.system.iter().any(|text| **text == *TITLE_REQUEST) {
             return self.title();
         }
         let (summary, end) = self.recording.next_summary();

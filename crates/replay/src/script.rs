@@ -10,13 +10,12 @@ use domain::event::{Fact, Outcome, SessionUsage};
 use domain::item::ItemKind;
 use domain::model::Tokens;
 use domain::{AskId, ItemId, Recorded};
+use engine::recorded::{is_relayed, shorten_title};
+use session::state::State;
 
 use super::Limit;
 use super::compare::{added_calls, item_of};
 use super::turn_script::{TurnScript, Unreplayable};
-use crate::session::state::State;
-use crate::session::title;
-use crate::subagents::relay::is_relayed;
 
 pub(super) struct Script {
     /// The number of facts at the beginning that are taken as they are: the opening of the chat, the items of a fork.
@@ -144,7 +143,7 @@ fn given(facts: &[Recorded]) -> usize {
 fn find_title(facts: &[Recorded]) -> (Option<TitleScript>, Option<usize>) {
     let Some(text) = first_message(facts) else { return (None, None) };
     let call = title_call(facts);
-    let by_rule = title::shorten(text);
+    let by_rule = shorten_title(text);
     let is_title = |fact: &Fact| {
         let Fact::SessionChanged { change } = fact else { return false };
         let only = SessionSettings { title: change.title.clone(), ..SessionSettings::default() };

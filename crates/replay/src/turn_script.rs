@@ -9,10 +9,10 @@ use domain::event::{Fact, Outcome, SessionUsage};
 use domain::item::{Item, ItemKind, Part};
 use domain::model::Tokens;
 use domain::{Answer, AskId, AskKind, Failure, ItemId, Recorded, ToolState, TurnId};
+use session::state::State;
 
 use super::answer_script::{self, AnswerScript, ItemRecord};
 use super::compare::{FAILOVER, added_calls, is_of_hook, item_of};
-use crate::session::state::State;
 
 /// Why a turn cannot be replayed, as a sentence.
 pub(super) struct Unreplayable(pub(super) &'static str);
@@ -29,7 +29,7 @@ pub(super) struct TurnScript {
     pub(super) text: String,
     /// `None`: a command that answers by itself, or `/compact`.
     pub(super) message: Option<Vec<Part>>,
-    pub(super) output: Option<CommandOutput>,
+    pub(super) output: Option<OutputScript>,
     pub(super) pieces: VecDeque<Piece>,
     /// Settings that changed while it ran.
     pub(super) changes: VecDeque<SessionSettings>,
@@ -65,7 +65,7 @@ pub(super) enum TurnEnd {
 
 /// What a slash command did that answers by itself.
 #[derive(Clone, Default)]
-pub(super) struct CommandOutput {
+pub(super) struct OutputScript {
     pub(super) facts: Vec<Fact>,
     pub(super) text: Option<String>,
 }
@@ -379,8 +379,8 @@ fn failed_over(text: &str) -> Option<(Failure, String)> {
     Some((Failure::provider(reason), next.strip_suffix('.')?.to_owned()))
 }
 
-fn command_output(body: &[Recorded], command: ItemId, title: Option<usize>) -> CommandOutput {
-    let mut output = CommandOutput::default();
+fn command_output(body: &[Recorded], command: ItemId, title: Option<usize>) -> OutputScript {
+    let mut output = OutputScript::default();
     for (at, Recorded { fact, .. }) in body.iter().enumerate() {
         match fact {
             Fact::ItemEnded { item: Item { id, .. } } if *id == command => {}

@@ -10,10 +10,10 @@ use domain::files::Files;
 use domain::item::ItemKind;
 use domain::tool::{Scope, ToolContext, ToolSource};
 use domain::{BoxFuture, Failure, Part, Recorded, ToolState};
+use engine::{NamedText, Texts, Workspace, WorkspaceSource};
 
 use super::Recording;
 use super::compare::item_of;
-use crate::workspace::{NamedText, Texts, Workspace, WorkspaceSource};
 
 /// A folder without configuration.
 const NO_HOME: &str = "/nonexistent";
@@ -81,7 +81,6 @@ impl WorkspaceSource for RecordedWorkspaces {
             hooks: None,
             undo: None,
             worktrees: None,
-            recording: Some(self.recording.clone()),
         })
     }
 

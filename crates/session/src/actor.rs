@@ -4,53 +4,44 @@
 //! it, even after a panic; a command never waits for a model, a tool or a person.
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::HookEvent;
 use domain::command::{Accepted, Command, RollbackScope, SessionInfo, SessionSettings, UserPrompt};
 use domain::event::{Fact, SessionOpened};
 use domain::queue::EventSender;
 use domain::{Abilities, CancellationToken, Failure, ItemId, Outcome, Peers, RemoteChat, Reply, TurnId};
-use futures_util::future::join_all;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 
 use super::ending::Ending;
 use super::lease::{LeaseState, next_change, taken};
 use super::remote::remote_event;
-use super::start::{Create, SessionDeps, Start};
-use super::{LoadedSession, Session, SessionParts, load};
+use super::start::{Create, Start};
+use super::{LoadedSession, load};
 use crate::attached_frontend::AttachedFrontend;
-use crate::hooks;
-use crate::refusal::{refuse, reject_all};
-use crate::router::workspaces::own_workspace;
-use crate::slash;
-use crate::subagents::EndedSubagent;
-use crate::turn::instructions::Instructions;
-use crate::turn::start;
-use crate::{LiveSessions, behavior};
+use crate::refusal::reject_all;
+use crate::work::SessionWork;
 
 /// What a turn may take to stop at a shutdown; then it is aborted.
-pub(crate) const TURN_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(250);
-/// What the servers of one session may take to end.
-const SERVERS_END_TIMEOUT: Duration = Duration::from_secs(2);
+pub const TURN_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(250);
+/// What the programs of one session may take to end.
+const PROGRAMS_END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A message to a session's actor.
-pub(crate) struct Message {
-    pub(crate) frontend: Option<AttachedFrontend>,
-    pub(crate) command: Command,
+pub struct Message {
+    pub frontend: Option<AttachedFrontend>,
+    pub command: Command,
 }
 
-pub(crate) fn spawn(start: Start) -> mpsc::UnboundedSender<Message> {
+pub fn spawn<S: SessionWork>(start: Start<S>) -> mpsc::UnboundedSender<Message> {
     let (sender, mailbox) = mpsc::unbounded_channel();
     tokio::spawn(run(start, mailbox));
     sender
 }
 
-pub(crate) async fn run(start: Start, mut mailbox: mpsc::UnboundedReceiver<Message>) {
-    let returned = start.deps.returned.clone();
+pub async fn run<S: SessionWork>(start: Start<S>, mut mailbox: mpsc::UnboundedReceiver<Message>) {
+    let returned = start.returned.clone();
     let mut actor = match Actor::load(start).await {
         Ok(actor) => actor,
         Err(failure) => return reject_all(mailbox, &failure).await,
@@ -91,8 +82,8 @@ struct RunningTurn {
     task: JoinHandle<Outcome>,
 }
 
-pub(crate) struct Actor {
-    pub(crate) session: Arc<Session>,
+pub struct Actor<S: SessionWork> {
+    pub session: Arc<S>,
     pub(crate) lease: LeaseState,
     pub(crate) updated_at: u64,
     pub(crate) peers: Option<Arc<dyn Peers>>,
@@ -110,19 +101,13 @@ pub(crate) struct Actor {
     pub(super) visitors: Vec<EventSender>,
     created_at: u64,
     turn: Option<RunningTurn>,
-    /// All loaded chats, until a task watches over the lease.
-    pub(crate) unguarded: Option<LiveSessions>,
-    /// The instructions by behavior, model and whether it uses tools, made once so that the provider's cache holds.
-    pub(crate) instructions: Option<((String, String, bool), Instructions)>,
-    /// The parent of a subagent waits for its end.
-    ended: Option<oneshot::Sender<EndedSubagent>>,
+    /// A task watches over the lease.
+    pub(crate) is_guarded: bool,
 }
 
-impl Actor {
-    async fn load(start: Start) -> Result<Self, Failure> {
-        let Start { id, deps, workspace, own_sources, create, subagent } = start;
-        let SessionDeps { store, live, peers, subagents, workspaces, approver, .. } = deps;
-        let (inherited, ended) = subagent.unzip();
+impl<S: SessionWork> Actor<S> {
+    async fn load(start: Start<S>) -> Result<Self, Failure> {
+        let Start { id, store, peers, returned: _, create, above } = start;
         let LoadedSession { state, created_at, updated_at } = load(store.as_ref(), &id).await?;
         let create = match create {
             _ if state.newest() > 0 => None,
@@ -132,13 +117,8 @@ impl Actor {
                     .hint("List the chats to see which exist."));
             }
         };
-        let roots = create.as_ref().map_or(state.workspace(), |create| &create.workspace);
-        let roots: Arc<[PathBuf]> = if roots.is_empty() { &workspace.roots } else { roots }.into();
-        let workspace = own_workspace(workspace, &roots, inherited.is_some(), &workspaces).await?;
-        let parts =
-            SessionParts { id, store, workspace, own_sources, roots, state, subagents, inherited, approver };
-        let session = Arc::new(Session::new(parts));
-        live.add(&session);
+        let roots = create.as_ref().map_or(state.workspace(), |create| &create.workspace).to_vec();
+        let session = S::open(id, store, state, roots, above).await?;
         let mut actor = Self {
             session,
             lease: LeaseState::Unknown,
@@ -152,9 +132,7 @@ impl Actor {
             visitors: Vec::new(),
             created_at,
             turn: None,
-            unguarded: Some(live),
-            instructions: None,
-            ended,
+            is_guarded: false,
         };
         if let Some(create) = create {
             actor.create(create).await?;
@@ -211,10 +189,6 @@ impl Actor {
             Command::Flag { change, reply, .. } => {
                 let _ = reply.send(self.change_flag(change).await);
             }
-            Command::SlashCommands { query, reply, .. } => {
-                let _ = reply.send(Ok(slash::list(Some(&self.session), &self.session.workspace, &query)));
-            }
-            Command::Servers { reply, .. } => drop(reply.send(Ok(self.session.servers()))),
             Command::Close { reply, .. } => return self.close(frontend, reply).await,
             Command::Detach => return self.detach(frontend).await,
             Command::Delete { reply, .. } => match self.delete().await {
@@ -224,7 +198,7 @@ impl Actor {
                 refused => drop(reply.send(refused)),
             },
             Command::Shutdown { reply } => return self.shutdown(reply).await,
-            other => refuse(other, Failure::internal("A chat does not take this command.")),
+            other => self.session.answer(other),
         }
         ControlFlow::Continue(())
     }
@@ -296,9 +270,7 @@ impl Actor {
             let _ = reply.send(Err(failure));
             return;
         }
-        if self.session.is_subagent() && self.session.inherited.is_none() {
-            let failure = Failure::user("This chat belongs to a subagent that has ended.")
-                .hint("Go on in the chat that started it.");
+        if let Err(failure) = self.session.check_prompt() {
             let _ = reply.send(Err(failure));
             return;
         }
@@ -306,15 +278,15 @@ impl Actor {
             let _ = reply.send(Err(failure));
             return;
         }
-        start::begin(self, frontend, prompt, reply).await;
+        S::begin_turn(self, frontend, prompt, reply).await;
     }
 
-    pub(crate) fn next_turn(&self) -> TurnId {
+    pub fn next_turn(&self) -> TurnId {
         TurnId(self.session.state().last_turn() + 1)
     }
 
     /// Runs the work of a turn that has started; its result ends the turn.
-    pub(crate) fn run_turn(
+    pub fn run_turn(
         &mut self,
         id: TurnId,
         cancel: CancellationToken,
@@ -341,9 +313,7 @@ impl Actor {
         self.session.asks.cancel_all();
         self.session.commit_with(|state| state.closing_facts(outcome.clone()));
         self.session.end_turn(turn.id);
-        if let Some(ended) = self.ended.take() {
-            let _ = ended.send(EndedSubagent::new(outcome, &self.session.state()));
-        }
+        self.session.turn_ended(outcome);
     }
 
     fn steer(&mut self, text: Option<String>) -> Result<(), Failure> {
@@ -358,12 +328,9 @@ impl Actor {
         Ok(())
     }
 
-    pub(crate) async fn configure(
-        &mut self,
-        mut change: SessionSettings,
-    ) -> Result<SessionSettings, Failure> {
+    pub async fn configure(&mut self, mut change: SessionSettings) -> Result<SessionSettings, Failure> {
         let current = self.session.state().settings().clone();
-        behavior::settle(&mut change, current.behavior.as_deref(), &self.session.workspace.settings)?;
+        self.session.settle_settings(&mut change, current.behavior.as_deref())?;
         let mut changed = current.clone();
         changed.apply(&change);
         if changed != current {
@@ -396,7 +363,7 @@ impl Actor {
         }
         if let Some(first) = first.filter(|_| scope != RollbackScope::Messages) {
             let keep = (scope == RollbackScope::Both).then_some(keep);
-            return crate::undo::roll_back(&self.session, first, keep).await;
+            return self.session.roll_back(first, keep).await;
         }
         if scope == RollbackScope::Files {
             return Ok(());
@@ -414,20 +381,8 @@ impl Actor {
         }
         self.session.log.flush().await?;
         self.session.store.delete(&self.session.id).await?;
-        crate::undo::forget(&self.session).await;
-        self.run_chat_end_hooks();
+        self.session.forget().await;
         Ok(())
-    }
-
-    /// They may take their time: the chat is gone already.
-    fn run_chat_end_hooks(&self) {
-        if !hooks::has(&self.session.workspace, HookEvent::ChatEnd) {
-            return;
-        }
-        let (workspace, input) = (self.session.workspace.clone(), hooks::ended_chat(&self.session));
-        tokio::spawn(async move {
-            hooks::run_outside(&workspace, HookEvent::ChatEnd, input, CancellationToken::new()).await;
-        });
     }
 
     /// Stops the running turn and ends it; `limit`: after so long it is aborted.
@@ -451,8 +406,7 @@ impl Actor {
     async fn end(&mut self) {
         self.stop_turn(None).await;
         self.session.closed.cancel();
-        let ends = join_all(self.session.own_sources.iter().map(|source| source.shutdown()));
-        if tokio::time::timeout(SERVERS_END_TIMEOUT, ends).await.is_err() {
+        if tokio::time::timeout(PROGRAMS_END_TIMEOUT, self.session.end_programs()).await.is_err() {
             tracing::warn!(session = %self.session.id, "the servers of a chat did not end in time");
         }
         if self.lease == LeaseState::Held {

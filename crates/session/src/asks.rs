@@ -9,10 +9,10 @@ use domain::event::Fact;
 use domain::{Answer, Ask, AskId, CancellationToken, Failure};
 use tokio::sync::oneshot;
 
-use crate::session::Session;
+use crate::session_core::SessionCore;
 
 #[derive(Default)]
-pub(crate) struct Asks {
+pub struct Asks {
     waiting: Mutex<HashMap<AskId, Waiting>>,
 }
 
@@ -23,13 +23,13 @@ enum Waiting {
 }
 
 /// A question that was raised.
-pub(crate) struct PendingAsk {
-    pub(crate) id: AskId,
+pub struct PendingAsk {
+    pub id: AskId,
     receiver: oneshot::Receiver<Answer>,
 }
 
 impl Asks {
-    pub(crate) fn wait_for(&self, id: AskId) -> PendingAsk {
+    pub fn wait_for(&self, id: AskId) -> PendingAsk {
         let (sender, receiver) = oneshot::channel();
         self.lock().insert(id, Waiting::Open(sender));
         PendingAsk { id, receiver }
@@ -37,7 +37,7 @@ impl Asks {
 
     /// Gives the answer that settled the question: this one, or the one that came first. `None`: the question is not
     /// known here, or its answer is in the state already.
-    pub(crate) fn settle(&self, id: AskId, answer: Answer) -> Option<Answer> {
+    pub fn settle(&self, id: AskId, answer: Answer) -> Option<Answer> {
         let mut waiting = self.lock();
         match waiting.insert(id, Waiting::Answered(answer.clone())) {
             Some(Waiting::Open(sender)) => {
@@ -57,7 +57,7 @@ impl Asks {
     }
 
     /// Answers a question that is still open. False: somebody else has answered it.
-    pub(crate) fn settle_open(&self, id: AskId, answer: Answer) -> bool {
+    pub fn settle_open(&self, id: AskId, answer: Answer) -> bool {
         let mut waiting = self.lock();
         if !matches!(waiting.get(&id), Some(Waiting::Open(_))) {
             return false;
@@ -75,7 +75,7 @@ impl Asks {
     }
 
     /// The turn that asked is over.
-    pub(crate) fn cancel_all(&self) {
+    pub fn cancel_all(&self) {
         self.lock().clear();
     }
 
@@ -86,19 +86,19 @@ impl Asks {
 
 impl PendingAsk {
     /// Commits the ask, together with `others`, and waits until it is on disk.
-    pub(crate) async fn raise(&self, session: &Session, ask: Ask, others: Vec<Fact>) -> Result<(), Failure> {
+    pub async fn raise(&self, session: &SessionCore, ask: Ask, others: Vec<Fact>) -> Result<(), Failure> {
         // The ask first: a client may answer the moment it sees an item wait.
         let facts = std::iter::once(Fact::AskRaised { ask }).chain(others).collect();
         session.commit(facts).on_disk().await
     }
 
     /// Waits for the answer and commits it; a stop is the answer `Cancelled`.
-    pub(crate) async fn answer(mut self, session: &Session, cancel: &CancellationToken) -> Answer {
+    pub async fn answer(mut self, session: &SessionCore, cancel: &CancellationToken) -> Answer {
         self.wait(session, cancel).await
     }
 
     /// The same for an owner that keeps the ask. Must not be called again after it returned.
-    pub(crate) async fn wait(&mut self, session: &Session, cancel: &CancellationToken) -> Answer {
+    pub async fn wait(&mut self, session: &SessionCore, cancel: &CancellationToken) -> Answer {
         let id = self.id;
         let answer = tokio::select! {
             biased;

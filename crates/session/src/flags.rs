@@ -10,11 +10,12 @@ use domain::{Failure, ItemId};
 
 use super::actor::Actor;
 use super::state::State;
+use crate::work::SessionWork;
 
 /// A longer text is cut here.
 const MAX_CHARACTERS: usize = 200;
 
-impl Actor {
+impl<S: SessionWork> Actor<S> {
     pub(super) async fn change_flag(&mut self, change: FlagChange) -> Result<(), Failure> {
         self.ensure_writable().await?;
         let id = match &change {

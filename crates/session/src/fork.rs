@@ -12,7 +12,7 @@ use super::start::Create;
 use super::state::State;
 
 /// How a fork begins: with the whole items of the other history, without the turns that made them.
-pub(crate) async fn fork(
+pub async fn fork(
     store: &dyn Store,
     session: &SessionId,
     until: Option<ItemId>,
@@ -45,7 +45,7 @@ fn items_until(items: &[Item], until: ItemId) -> Result<Vec<Item>, Failure> {
 }
 
 /// The items of another chat, and what it has read.
-pub(crate) async fn items_of(store: &dyn Store, session: &SessionId) -> Result<(Vec<Item>, Taint), Failure> {
+pub async fn items_of(store: &dyn Store, session: &SessionId) -> Result<(Vec<Item>, Taint), Failure> {
     let state = closed_state(store, session).await?;
     Ok((state.items().to_vec(), state.taint().clone()))
 }

@@ -9,14 +9,12 @@ use std::time::Duration;
 use domain::store::Lease;
 use domain::{Event, Failure, Outcome};
 use futures_util::FutureExt;
-use futures_util::future::join_all;
 use tokio::time::Instant;
 
 use super::actor::Actor;
 use super::log::Journal;
-use super::{PAGE, Session, load};
-use crate::LiveSessions;
-use crate::workspace::Workspace;
+use super::{PAGE, SessionCore, load};
+use crate::work::SessionWork;
 
 /// How often a chat that another process writes is looked at.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(400);
@@ -38,7 +36,7 @@ pub(crate) enum LeaseState {
     },
 }
 
-impl Actor {
+impl<S: SessionWork> Actor<S> {
     /// Makes sure that this process may commit.
     pub(crate) async fn ensure_writable(&mut self) -> Result<(), Failure> {
         self.recover().await?;
@@ -69,12 +67,7 @@ impl Actor {
             return Ok(());
         }
         self.session.commit_with(|state| state.closing_facts(Outcome::Interrupted)).on_disk().await?;
-        // Subagents work in the files of their parent, which finishes it.
-        if self.session.inherited.is_none()
-            && let Err(failure) = crate::undo::finish_rollback(&self.session).await
-        {
-            tracing::warn!(session = %self.session.id, %failure, "an interrupted rollback could not be finished");
-        }
+        self.session.finish_interrupted().await;
         Ok(())
     }
 
@@ -110,9 +103,9 @@ impl Actor {
         };
         if self.session.store.leases_end()
             && self.lease == LeaseState::Held
-            && let Some(live) = self.unguarded.take()
+            && !std::mem::replace(&mut self.is_guarded, true)
         {
-            tokio::spawn(guard_programs(self.session.clone(), live));
+            tokio::spawn(guard_programs(self.session.clone()));
         }
         Ok(())
     }
@@ -149,7 +142,7 @@ impl Actor {
 
 /// Ends the programs of a chat before its lease may end, and starts its servers again when the lease is safe. The calls of
 /// a turn end by themselves.
-async fn guard_programs(session: Arc<Session>, live: LiveSessions) {
+async fn guard_programs<S: SessionWork>(session: Arc<S>) {
     loop {
         tokio::select! {
             () = session.closed.cancelled() => return,
@@ -158,37 +151,27 @@ async fn guard_programs(session: Arc<Session>, live: LiveSessions) {
         tracing::warn!(session = %session.id, "the lease of a chat may end; its programs are stopped");
         let mut is_suspended = false;
         while is_at_risk(&session) {
-            for source in session.sources() {
-                source.stop_jobs_of(&session.id).await;
-            }
+            session.stop_jobs().await;
             if !std::mem::replace(&mut is_suspended, true) {
-                suspend_servers(&session, &live).await;
+                session.suspend_programs().await;
             }
             tokio::select! {
                 () = session.closed.cancelled() => return,
                 () = tokio::time::sleep(RISK_INTERVAL) => {}
             }
         }
-        session.sources().for_each(|source| source.resume());
+        session.resume_programs();
     }
 }
 
-/// Servers of the workspace work for all its chats: they end with the last one whose lease is safe.
-async fn suspend_servers(session: &Session, live: &LiveSessions) {
-    let same_workspace =
-        |other: &Arc<Session>| std::ptr::eq::<Workspace>(&**other.workspace, &**session.workspace);
-    let is_shared = live.all().iter().any(|other| same_workspace(other) && !is_at_risk(other));
-    let shared: &[_] = if is_shared { &[] } else { &session.workspace.sources };
-    join_all(session.own_sources.iter().chain(shared).map(|source| source.suspend())).await;
-}
-
-fn is_at_risk(session: &Session) -> bool {
+/// Whether another process may hold the lease of a session soon, or holds it already.
+pub fn is_at_risk(session: &SessionCore) -> bool {
     session.store.lease_at_risk(&session.id).now_or_never().is_some()
 }
 
 /// Waits until another process may have written: the store wakes, or it is time for the next look. That time is the caller's:
 /// one that is begun again with each command would never come in a window that is used.
-pub(crate) async fn next_change(session: &Session, next_look: Instant) {
+pub(crate) async fn next_change(session: &SessionCore, next_look: Instant) {
     let _ = tokio::time::timeout_at(next_look, session.store.changed(&session.id)).await;
 }
 

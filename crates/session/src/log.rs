@@ -30,7 +30,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(20);
 const STORE_AWAY: &str = "The store of the chats does not answer; this chat waits for it";
 
 /// The state of a live session behind its one mutator.
-pub(crate) struct SessionLog {
+pub struct SessionLog {
     live: Mutex<Live>,
     items: AtomicU64,
     asks: AtomicU64,
@@ -42,7 +42,7 @@ struct Live {
 }
 
 /// The state, to be read. It must be gone before the next call of its log in the same task.
-pub(crate) struct StateGuard<'a>(MutexGuard<'a, Live>);
+pub struct StateGuard<'a>(MutexGuard<'a, Live>);
 
 impl Deref for StateGuard<'_> {
     type Target = State;
@@ -53,19 +53,19 @@ impl Deref for StateGuard<'_> {
 }
 
 impl SessionLog {
-    pub(crate) fn new(state: State, journal: Journal) -> Self {
+    pub fn new(state: State, journal: Journal) -> Self {
         let (items, asks) = (AtomicU64::new(state.last_item()), AtomicU64::new(state.last_ask()));
         Self { live: Mutex::new(Live { state, journal }), items, asks }
     }
 
     /// Numbers the facts, folds them into the state and hands them to the journal, which publishes them once they are
     /// on disk. The caller may wait for that or not.
-    pub(crate) fn commit(&self, facts: Vec<Fact>) -> PendingCommit {
+    pub fn commit(&self, facts: Vec<Fact>) -> PendingCommit {
         self.commit_with(|_| facts)
     }
 
     /// The same for facts that depend on the state: no other commit comes in between.
-    pub(crate) fn commit_with(&self, make: impl FnOnce(&State) -> Vec<Fact>) -> PendingCommit {
+    pub fn commit_with(&self, make: impl FnOnce(&State) -> Vec<Fact>) -> PendingCommit {
         let mut live = self.lock();
         let facts = make(&live.state);
         let first = live.state.newest() + 1;
@@ -77,7 +77,7 @@ impl SessionLog {
     }
 
     /// Folds facts that are in the journal already because another process wrote them; others are passed over.
-    pub(crate) fn adopt(&self, records: &[Recorded]) {
+    pub fn adopt(&self, records: &[Recorded]) {
         let mut live = self.lock();
         for Recorded { number, fact, .. } in records {
             if *number == live.state.newest() + 1 {
@@ -89,33 +89,33 @@ impl SessionLog {
     }
 
     /// Goes on from what the store holds after the journal failed: everything that did not reach the disk is dropped.
-    pub(crate) fn restart(&self, state: State, journal: Journal) {
+    pub fn restart(&self, state: State, journal: Journal) {
         self.skip_ids(&state);
         *self.lock() = Live { state, journal };
     }
 
     /// Publishes an event that is not kept, after all facts committed before it.
-    pub(crate) fn publish(&self, body: EventBody) {
+    pub fn publish(&self, body: EventBody) {
         self.lock().journal.publish(body);
     }
 
     /// The user stops a turn: an append that a store does not answer is given up, until the turn has ended.
-    pub(crate) fn stop(&self, turn: TurnId) {
+    pub fn stop(&self, turn: TurnId) {
         self.lock().journal.status.stopping.send_replace(Some(turn));
     }
 
     /// A stop of this turn is over when everything committed before is written or given up.
-    pub(crate) fn end_stop(&self, turn: TurnId) {
+    pub fn end_stop(&self, turn: TurnId) {
         let _ = self.lock().journal.entries.send(JournalEntry::EndStop(turn));
     }
 
     /// An append that a store does not answer now is given up; later ones are waited for again.
-    pub(crate) fn give_up_waiting(&self) {
+    pub fn give_up_waiting(&self) {
         self.lock().journal.status.give_up.notify_waiters();
     }
 
     /// Waits until everything committed before is on disk, though not for ever.
-    pub(crate) async fn flush(&self) -> Result<(), Failure> {
+    pub async fn flush(&self) -> Result<(), Failure> {
         let pending = self.lock().journal.append(0, Vec::new());
         let late = |_| {
             Failure::config("The store of the chats does not answer, so the newest part is not stored yet.")
@@ -123,25 +123,25 @@ impl SessionLog {
         tokio::time::timeout(FLUSH_TIMEOUT, pending.on_disk()).await.map_err(late)?
     }
 
-    pub(crate) fn state(&self) -> StateGuard<'_> {
+    pub fn state(&self) -> StateGuard<'_> {
         StateGuard(self.lock())
     }
 
     /// The number of the newest fact that is on disk and published.
-    pub(crate) fn published(&self) -> u64 {
+    pub fn published(&self) -> u64 {
         self.lock().journal.published()
     }
 
     /// Why the journal takes nothing any more.
-    pub(crate) fn failure(&self) -> Option<Failure> {
+    pub fn failure(&self) -> Option<Failure> {
         self.lock().journal.failure()
     }
 
-    pub(crate) fn next_item(&self) -> ItemId {
+    pub fn next_item(&self) -> ItemId {
         ItemId(self.items.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    pub(crate) fn next_ask(&self) -> AskId {
+    pub fn next_ask(&self) -> AskId {
         AskId(self.asks.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
@@ -158,7 +158,7 @@ impl SessionLog {
 }
 
 /// Facts on their way to the disk.
-pub(crate) struct Journal {
+pub struct Journal {
     entries: mpsc::UnboundedSender<JournalEntry>,
     status: Arc<Status>,
 }
@@ -185,14 +185,14 @@ enum JournalEntry {
 }
 
 /// Facts on their way to the disk. May be dropped: they get there all the same.
-pub(crate) struct PendingCommit {
+pub struct PendingCommit {
     receiver: oneshot::Receiver<Result<(), Failure>>,
     outcome: Option<Result<(), Failure>>,
 }
 
 impl Journal {
     /// Writes for a session whose newest fact on disk has the number `newest`.
-    pub(crate) fn start(session: SessionId, store: Arc<dyn Store>, audience: Audience, newest: u64) -> Self {
+    pub fn start(session: SessionId, store: Arc<dyn Store>, audience: Audience, newest: u64) -> Self {
         let (entries, receiver) = mpsc::unbounded_channel();
         let status = Arc::new(Status {
             published: AtomicU64::new(newest),
@@ -206,7 +206,7 @@ impl Journal {
     }
 
     /// `first` is the number of the first fact. Without facts it resolves after everything appended before.
-    pub(crate) fn append(&self, first: u64, facts: Vec<Fact>) -> PendingCommit {
+    pub fn append(&self, first: u64, facts: Vec<Fact>) -> PendingCommit {
         let (done, receiver) = oneshot::channel();
         // A failed send drops `done`, which the pending commit reports.
         let last = (first + facts.len() as u64).saturating_sub(1);
@@ -214,27 +214,27 @@ impl Journal {
         PendingCommit { receiver, outcome: None }
     }
 
-    pub(crate) fn publish(&self, body: EventBody) {
+    pub fn publish(&self, body: EventBody) {
         let _ = self.entries.send(JournalEntry::Publish(body));
     }
 
-    pub(crate) fn published(&self) -> u64 {
+    pub fn published(&self) -> u64 {
         self.status.published.load(Ordering::Acquire)
     }
 
     /// Another process wrote on, up to this number.
-    pub(crate) fn skip_to(&self, number: u64) {
+    pub fn skip_to(&self, number: u64) {
         self.status.published.fetch_max(number, Ordering::AcqRel);
     }
 
-    pub(crate) fn failure(&self) -> Option<Failure> {
+    pub fn failure(&self) -> Option<Failure> {
         self.status.failure.get().cloned()
     }
 }
 
 impl PendingCommit {
     /// How it ended, without waiting; `None` while it is under way.
-    pub(crate) fn outcome(&mut self) -> Option<&Result<(), Failure>> {
+    pub fn outcome(&mut self) -> Option<&Result<(), Failure>> {
         if self.outcome.is_none() {
             self.outcome = match self.receiver.try_recv() {
                 Ok(outcome) => Some(outcome),
@@ -246,7 +246,7 @@ impl PendingCommit {
     }
 
     /// Waits until the facts are on disk and published.
-    pub(crate) async fn on_disk(self) -> Result<(), Failure> {
+    pub async fn on_disk(self) -> Result<(), Failure> {
         match self.outcome {
             Some(outcome) => outcome,
             None => self.receiver.await.unwrap_or_else(|_| Err(Failure::closed())),
@@ -365,7 +365,7 @@ fn stopped_while_away() -> Failure {
 
 /// The front-ends attached to a session.
 #[derive(Clone, Default)]
-pub(crate) struct Audience {
+pub struct Audience {
     listeners: Arc<RwLock<Vec<Listener>>>,
 }
 
@@ -377,7 +377,7 @@ struct Listener {
 
 impl Audience {
     /// True where it is new.
-    pub(crate) fn add(&self, frontend: FrontendId, events: &EventSender, abilities: &Abilities) -> bool {
+    pub fn add(&self, frontend: FrontendId, events: &EventSender, abilities: &Abilities) -> bool {
         let mut listeners = self.listeners.write().unwrap_or_else(PoisonError::into_inner);
         if listeners.iter().any(|known| known.frontend == frontend) {
             return false;
@@ -387,12 +387,12 @@ impl Audience {
     }
 
     /// Somebody else is there as well.
-    pub(crate) fn has_others(&self, frontend: FrontendId) -> bool {
+    pub fn has_others(&self, frontend: FrontendId) -> bool {
         self.has(|known| known.frontend != frontend)
     }
 
     /// Somebody is there who can be asked this.
-    pub(crate) fn can_answer(&self, kind: &AskKind) -> bool {
+    pub fn can_answer(&self, kind: &AskKind) -> bool {
         self.has(|known| known.abilities.can_answer(kind))
     }
 
@@ -402,18 +402,18 @@ impl Audience {
     }
 
     /// True where it was there.
-    pub(crate) fn remove(&self, frontend: FrontendId) -> bool {
+    pub fn remove(&self, frontend: FrontendId) -> bool {
         let mut listeners = self.listeners.write().unwrap_or_else(PoisonError::into_inner);
         let before = listeners.len();
         listeners.retain(|known| known.frontend != frontend);
         listeners.len() < before
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.listeners.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    pub(crate) fn publish(&self, event: Event) {
+    pub fn publish(&self, event: Event) {
         let listeners = self.listeners.read().unwrap_or_else(PoisonError::into_inner);
         let Some((last, others)) = listeners.split_last() else { return };
         for listener in others {

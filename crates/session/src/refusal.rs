@@ -3,10 +3,10 @@
 use domain::{Command, Failure};
 use tokio::sync::mpsc;
 
-use crate::session::actor::Message;
+use crate::actor::Message;
 
 /// Answers everything that still came to a chat that takes no more.
-pub(crate) async fn reject_all(mut mailbox: mpsc::UnboundedReceiver<Message>, failure: &Failure) {
+pub async fn reject_all(mut mailbox: mpsc::UnboundedReceiver<Message>, failure: &Failure) {
     mailbox.close();
     while let Some(message) = mailbox.recv().await {
         refuse(message.command, failure.clone());
@@ -14,6 +14,6 @@ pub(crate) async fn reject_all(mut mailbox: mpsc::UnboundedReceiver<Message>, fa
 }
 
 /// Answers a command that cannot be carried out.
-pub(crate) fn refuse(command: Command, failure: Failure) {
+pub fn refuse(command: Command, failure: Failure) {
     command.refuse(failure);
 }

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use domain::event::{EventBody, Fact, Level, Notice};
 use domain::queue::Received;
-use domain::{Abilities, Answer, AskId, Command, Event, Failure, FailureKind, RemoteChat};
+use domain::{Abilities, Command, Event, Failure, FailureKind, RemoteChat};
 
 use super::actor::Actor;
 use super::lease::LeaseState;
 use crate::attached_frontend::AttachedFrontend;
 use crate::refusal::refuse;
+use crate::work::SessionWork;
 
 /// The holder answers at once, or it is busy dying.
 const ATTACH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -29,7 +30,7 @@ pub(super) async fn remote_event(remote: &mut Option<RemoteChat>) -> Received {
     }
 }
 
-impl Actor {
+impl<S: SessionWork> Actor<S> {
     /// A front-end joins the audience.
     pub(super) fn welcome(&mut self, frontend: &AttachedFrontend) {
         if self.session.audience.add(frontend.id, &frontend.events, &frontend.abilities)
@@ -172,30 +173,5 @@ impl Actor {
             self.session.commit(vec![Fact::Notice { notice }]);
         }
         Ok(())
-    }
-
-    /// The first answer counts, whoever gives it; each gets the one that counted.
-    pub(super) fn settle(
-        &self,
-        frontend: Option<&AttachedFrontend>,
-        ask: AskId,
-        answer: Answer,
-    ) -> Result<Answer, Failure> {
-        if answer == Answer::Cancelled && frontend.is_some_and(|frontend| self.cannot_be_asked(frontend, ask))
-        {
-            return Err(Failure::user("This window cannot show the question; another one can."));
-        }
-        if let Some(settled) = self.session.asks.settle(ask, answer) {
-            return Ok(settled);
-        }
-        let first = self.session.state().answer_to(ask).cloned();
-        first.ok_or_else(|| Failure::user("Nobody waits for this answer."))
-    }
-
-    /// A window that cannot show a question does not decline it for the others.
-    fn cannot_be_asked(&self, frontend: &AttachedFrontend, ask: AskId) -> bool {
-        let state = self.session.state();
-        let Some(ask) = state.open_asks().find(|open| open.id == ask) else { return false };
-        !frontend.abilities.can_answer(&ask.kind) && self.session.audience.has_others(frontend.id)
     }
 }

@@ -252,10 +252,9 @@ fn interrupted(mut item: Item) -> Item {
 #[cfg(test)]
 mod tests {
     use domain::item::Part;
-    use domain::tool_call::{Origin, ToolState};
+    use domain::tool_call::{Origin, ToolCall, ToolState};
 
     use super::*;
-    use crate::turn::answer::new_call;
 
     fn item(id: u64, kind: ItemKind) -> Item {
         Item { id: ItemId(id), turn: TurnId(1), step: 1, parent: None, kind }
@@ -270,7 +269,7 @@ mod tests {
     }
 
     fn call(id: u64, state: ToolState) -> Item {
-        let mut call = new_call(String::new(), "eca".into(), "read".into(), Origin::Native);
+        let mut call = ToolCall::new(String::new(), "eca".into(), "read".into(), Origin::Native);
         call.state = state;
         item(id, ItemKind::ToolCall(Box::new(call)))
     }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 #[derive(Default)]
-pub(crate) struct Steering {
+pub struct Steering {
     inbox: Mutex<Inbox>,
     added: Notify,
 }
@@ -20,16 +20,16 @@ struct Inbox {
 
 impl Steering {
     /// A turn begins that reads it.
-    pub(crate) fn open(&self) {
+    pub fn open(&self) {
         *self.lock() = Inbox { open: true, text: None };
     }
 
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         *self.lock() = Inbox::default();
     }
 
     /// Adds to the text that was not read yet. False: no turn will read it.
-    pub(crate) fn add(&self, text: String) -> bool {
+    pub fn add(&self, text: String) -> bool {
         let mut inbox = self.lock();
         if inbox.open {
             inbox.text = Some(match inbox.text.take() {
@@ -42,21 +42,21 @@ impl Steering {
     }
 
     /// Waits until there may be text.
-    pub(crate) async fn added(&self) {
+    pub async fn added(&self) {
         self.added.notified().await;
     }
 
     /// Takes back what was not read yet.
-    pub(crate) fn withdraw(&self) {
+    pub fn withdraw(&self) {
         self.lock().text = None;
     }
 
-    pub(crate) fn take(&self) -> Option<String> {
+    pub fn take(&self) -> Option<String> {
         self.lock().text.take()
     }
 
     /// What is left, for a turn that ends unless there is something. Later text is refused.
-    pub(crate) fn take_or_close(&self) -> Option<String> {
+    pub fn take_or_close(&self) -> Option<String> {
         let mut inbox = self.lock();
         inbox.open = inbox.text.is_some();
         inbox.text.take()

@@ -6,15 +6,15 @@ use std::path::PathBuf;
 
 use domain::command::{Command, ServerSpec, SessionInfo, SessionSettings, WorkspaceSpec};
 use domain::{Failure, FrontendId, ItemId, Reply, SessionId};
+use session::fork::fork;
+use session::refusal::reject_all;
+use session::{Create, Message, actor};
 use tokio::sync::mpsc;
 
 use super::Router;
 use crate::behavior;
-use crate::refusal::reject_all;
-use crate::session::actor::{self, Message};
-use crate::session::fork::fork;
-use crate::session::start::{Create, Start};
-use crate::subagents::StartSubagent;
+use crate::session::StartSubagent;
+use crate::session::start::{self, Start};
 
 impl Router {
     pub(super) fn open(
@@ -54,9 +54,7 @@ impl Router {
             must_be_folders(roots)?;
             // A front-end that names a workspace per session works there from now on.
             let workspace = self.workspace(WorkspaceSpec { roots: roots.to_vec(), options: None });
-            if let Some(frontend) = self.frontends.get_mut(&front) {
-                frontend.workspace = Some(workspace);
-            }
+            self.set_entered(front, workspace);
         }
         let workspace = self.workspace_of(front)?;
         behavior::settle(settings, None, &workspace.settings)?;
@@ -124,7 +122,7 @@ impl Router {
             client: "subagent".to_owned(),
             facts: Vec::new(),
         };
-        let mailbox = actor::spawn(Start {
+        let mailbox = start::spawn(Start {
             id: id.clone(),
             deps: self.deps.clone(),
             workspace,
@@ -167,7 +165,7 @@ impl Router {
                 Ok(create) => {
                     let (own_sources, create, subagent) = (Vec::new(), Some(create), None);
                     let start = Start { id, deps, workspace, own_sources, create, subagent };
-                    actor::run(start, incoming).await;
+                    actor::run(start.into(), incoming).await;
                 }
                 Err(failure) => reject_all(incoming, &failure).await,
             }

@@ -2,7 +2,6 @@
 //!
 //! Must not know what a workspace holds. Invariant: entering one never waits.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,41 +9,16 @@ use config::HookEvent;
 use domain::command::{Catalog, WorkspaceSpec};
 use domain::{Failure, FrontendId, Reply};
 use futures_util::future::join_all;
-use tokio::sync::{mpsc, oneshot};
 
 use super::shutdown::run_session_hooks;
 use super::{KnownWorkspace, Router};
+use crate::session::start::WorkspaceRequest;
 use crate::workspace::{OpenWorkspace, Workspace};
 
 /// The files are listed after this delay, so that it does not slow the first answer; a query that comes earlier lists them.
 const INDEX_DELAY: Duration = Duration::from_millis(100);
 /// What the servers of a workspace may take to end when nothing waits for it.
 const SERVERS_END_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// A chat of folders that its front-end does not have: it works with the settings, rules and servers of its own.
-pub(crate) struct WorkspaceRequest {
-    pub(crate) roots: Vec<PathBuf>,
-    /// Where the front-end works; the options of its client hold for the chat too.
-    pub(crate) entered: Arc<OpenWorkspace>,
-    pub(crate) reply: oneshot::Sender<Arc<OpenWorkspace>>,
-}
-
-/// The workspace of the chat's folders where its front-end has others and these are there. A subagent has its own already.
-pub(crate) async fn own_workspace(
-    entered: Arc<OpenWorkspace>,
-    roots: &[PathBuf],
-    is_subagent: bool,
-    requests: &mpsc::UnboundedSender<WorkspaceRequest>,
-) -> Result<Arc<OpenWorkspace>, Failure> {
-    let is_entered = is_subagent || roots.iter().all(|root| entered.roots.contains(root));
-    if is_entered || !roots.iter().all(|root| root.is_dir()) {
-        return Ok(entered);
-    }
-    let (reply, found) = oneshot::channel();
-    let request = WorkspaceRequest { roots: roots.to_vec(), entered, reply };
-    requests.send(request).map_err(|_| Failure::closed())?;
-    found.await.map_err(|_| Failure::closed())
-}
 
 impl Router {
     pub(super) fn find_workspace(&mut self, request: WorkspaceRequest) {
@@ -57,9 +31,7 @@ impl Router {
 
     pub(super) fn enter(&mut self, front: FrontendId, spec: WorkspaceSpec, reply: Reply<Catalog>) {
         let workspace = self.workspace(spec);
-        if let Some(frontend) = self.frontends.get_mut(&front) {
-            frontend.workspace = Some(workspace.clone());
-        }
+        self.set_entered(front, workspace.clone());
         let entered = Arc::downgrade(&workspace);
         tokio::spawn(async move {
             tokio::time::sleep(INDEX_DELAY).await;
@@ -68,6 +40,13 @@ impl Router {
             }
         });
         let _ = reply.send(Ok(workspace.catalog()));
+    }
+
+    /// A front-end works in this workspace from now on.
+    pub(super) fn set_entered(&mut self, front: FrontendId, workspace: Arc<OpenWorkspace>) {
+        if self.frontends.contains_key(&front) {
+            self.entered.insert(front, workspace);
+        }
     }
 
     pub(super) fn workspace(&mut self, spec: WorkspaceSpec) -> Arc<OpenWorkspace> {
@@ -93,14 +72,14 @@ impl Router {
 
     /// Where a front-end works.
     pub(super) fn workspace_of(&mut self, front: FrontendId) -> Result<Arc<OpenWorkspace>, Failure> {
-        let frontend = self.frontends.get(&front).ok_or_else(Failure::closed)?;
-        if let Some(workspace) = &frontend.workspace {
+        if let Some(workspace) = self.entered.get(&front) {
             return Ok(workspace.clone());
         }
-        let workspace = self.workspace(WorkspaceSpec::default());
-        if let Some(frontend) = self.frontends.get_mut(&front) {
-            frontend.workspace = Some(workspace.clone());
+        if !self.frontends.contains_key(&front) {
+            return Err(Failure::closed());
         }
+        let workspace = self.workspace(WorkspaceSpec::default());
+        self.entered.insert(front, workspace.clone());
         Ok(workspace)
     }
 

@@ -3,17 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use domain::command::SessionSettings;
-use domain::event::Fact;
 use domain::tool::ToolSource;
-use domain::{Peers, SessionId, Store};
+use domain::{Failure, Peers, SessionId, Store};
+use session::{Create, Message};
 use tokio::sync::{mpsc, oneshot};
 
-use super::actor::Message;
-use crate::LiveSessions;
-use crate::router::workspaces::WorkspaceRequest;
-use crate::subagents::{EndedSubagent, Inherited, StartSubagent};
-use crate::tool_calls::Approver;
+use super::{EndedSubagent, Inherited, Session, StartSubagent};
+use crate::decisions::Decisions;
+use crate::live_sessions::LiveSessions;
 use crate::workspace::OpenWorkspace;
 
 /// What all sessions of a router share.
@@ -28,8 +25,8 @@ pub(crate) struct SessionDeps {
     pub(crate) returned: mpsc::UnboundedSender<Message>,
     /// To the router: requests for the workspace of a chat's own folders.
     pub(crate) workspaces: mpsc::UnboundedSender<WorkspaceRequest>,
-    /// Decides about tool calls.
-    pub(crate) approver: Arc<dyn Approver>,
+    /// Decides about tool calls and other choices.
+    pub(crate) decisions: Arc<dyn Decisions>,
 }
 
 /// How a session begins.
@@ -44,11 +41,52 @@ pub(crate) struct Start {
     pub(crate) subagent: Option<(Inherited, oneshot::Sender<EndedSubagent>)>,
 }
 
-pub(crate) struct Create {
-    pub(crate) workspace: Vec<PathBuf>,
-    pub(crate) settings: SessionSettings,
-    pub(crate) parent: Option<SessionId>,
-    pub(crate) client: String,
-    /// Facts of another chat that a fork begins with.
-    pub(crate) facts: Vec<Fact>,
+/// What the engine's part of a session is made of.
+pub(crate) struct Opening {
+    pub(crate) live: LiveSessions,
+    pub(crate) subagents: mpsc::UnboundedSender<StartSubagent>,
+    pub(crate) workspaces: mpsc::UnboundedSender<WorkspaceRequest>,
+    pub(crate) decisions: Arc<dyn Decisions>,
+    pub(crate) workspace: Arc<OpenWorkspace>,
+    pub(crate) own_sources: Vec<Arc<dyn ToolSource>>,
+    pub(crate) subagent: Option<(Inherited, oneshot::Sender<EndedSubagent>)>,
+}
+
+impl From<Start> for session::Start<Session> {
+    fn from(start: Start) -> Self {
+        let Start { id, deps, workspace, own_sources, create, subagent } = start;
+        let SessionDeps { store, live, peers, subagents, returned, workspaces, decisions } = deps;
+        let above = Opening { live, subagents, workspaces, decisions, workspace, own_sources, subagent };
+        Self { id, store, peers, returned, create, above }
+    }
+}
+
+/// Starts the actor of a session.
+pub(crate) fn spawn(start: Start) -> mpsc::UnboundedSender<Message> {
+    session::actor::spawn::<Session>(start.into())
+}
+
+/// A chat of folders that its front-end does not have: it works with the settings, rules and servers of its own.
+pub(crate) struct WorkspaceRequest {
+    pub(crate) roots: Vec<PathBuf>,
+    /// Where the front-end works; the options of its client hold for the chat too.
+    pub(crate) entered: Arc<OpenWorkspace>,
+    pub(crate) reply: oneshot::Sender<Arc<OpenWorkspace>>,
+}
+
+/// The workspace of the chat's folders where its front-end has others and these are there. A subagent has its own already.
+pub(super) async fn own_workspace(
+    entered: Arc<OpenWorkspace>,
+    roots: &[PathBuf],
+    is_subagent: bool,
+    requests: &mpsc::UnboundedSender<WorkspaceRequest>,
+) -> Result<Arc<OpenWorkspace>, Failure> {
+    let is_entered = is_subagent || roots.iter().all(|root| entered.roots.contains(root));
+    if is_entered || !roots.iter().all(|root| root.is_dir()) {
+        return Ok(entered);
+    }
+    let (reply, found) = oneshot::channel();
+    let request = WorkspaceRequest { roots: roots.to_vec(), entered, reply };
+    requests.send(request).map_err(|_| Failure::closed())?;
+    found.await.map_err(|_| Failure::closed())
 }

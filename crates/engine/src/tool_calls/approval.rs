@@ -16,12 +16,14 @@ use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use super::cause::cause_of;
+use super::remembered::allows;
 use super::taint;
 use crate::behavior;
 use crate::session::Session;
 
 pub use super::case::rules_for;
-pub use super::remembered::{Remembered, rememberable};
+pub use super::remembered::rememberable;
+pub use session::Remembered;
 
 /// The server of the built-in tools.
 const BUILT_IN: &str = "eca";
@@ -183,7 +185,7 @@ fn by_rules(case: &Case<'_>) -> Option<ApprovalDecision> {
 }
 
 fn is_remembered(case: &Case<'_>) -> bool {
-    case.remembered.allows(case.spec, case.input, case.review)
+    allows(case.remembered, case.spec, case.input, case.review)
 }
 
 /// What nothing can allow.

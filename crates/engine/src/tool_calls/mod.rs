@@ -5,7 +5,6 @@
 
 pub mod approval;
 mod asking;
-pub(crate) mod asks;
 mod case;
 mod cause;
 pub(crate) mod context;
@@ -28,6 +27,7 @@ use domain::tool::{Invocation, Review, Tool, ToolEffect, ToolResult};
 use domain::tool_call::{Details, Origin, RejectedBy, ToolCall, ToolInput, next};
 use futures_util::future::join_all;
 use serde_json::Value;
+use session::asks::PendingAsk;
 use tokio::task::JoinSet;
 
 use crate::hooks;
@@ -41,13 +41,12 @@ use crate::turn::loops::{LoopDetector, Repetition};
 use crate::undo;
 use approval::{ApprovalDecision, Decision, HookVerdict};
 pub(crate) use asking::REJECTED_WITH_REASON;
-use asks::PendingAsk;
-pub(crate) use case::{Approver, Policy, ReviewedCall, with_case};
+pub(crate) use case::with_case;
 use case::{decide, scope};
 use context::EngineToolContext;
 
 /// What a model learns that repeats itself.
-pub(crate) const REPEATED: &str =
+pub const REPEATED: &str =
     "Note: this call has now given the same result three times. Try something else or finish.";
 /// How long a stopped tool may take to clean up.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);

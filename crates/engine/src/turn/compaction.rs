@@ -39,8 +39,8 @@ const IN_PARTS: &str = "The conversation is too long for one request and comes i
 
 /// Whether the context window is nearly full after the last answer.
 pub(crate) fn is_due(session: &Session, model: &ModelInfo) -> bool {
-    if let Some(recording) = &session.workspace.recording {
-        return recording.is_compaction_due();
+    if let Some(is_due) = session.decisions.is_compaction_due() {
+        return is_due;
     }
     let used = session.state().usage().last.all();
     used > 0 && is_full(session, model, used) && items_to_replace(session) > 2
@@ -65,7 +65,7 @@ pub(super) fn is_possible(session: &Session, turn: TurnId) -> bool {
     let state = session.state();
     let mut since =
         state.items().iter().rev().take_while(|item| !matches!(item.kind, ItemKind::Compaction { .. }));
-    session.workspace.recording.is_none()
+    session.decisions.measures_requests()
         && since.any(|item| match &item.kind {
             ItemKind::UserMessage { .. } => item.turn != turn,
             ItemKind::AgentMessage { .. } | ItemKind::Reasoning { .. } | ItemKind::ToolCall(_) => true,

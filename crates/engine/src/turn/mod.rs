@@ -9,7 +9,6 @@ mod failover;
 mod images;
 pub(crate) mod instructions;
 pub(crate) mod loops;
-pub(crate) mod offered_tools;
 pub(crate) mod prompt;
 pub(crate) mod start;
 
@@ -19,10 +18,10 @@ use domain::command::TurnLimits;
 use domain::event::{Fact, Level, Notice, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::model::{Model, ModelInfo, Prompt, StopReason, WrittenHistory};
-use domain::tool::Tool;
+use domain::tool::{Tool, ToolSpec};
 use domain::{CancellationToken, Failure, TurnId};
+use session::{AttachedFrontend, EditorHandle};
 
-use crate::attached_frontend::AttachedFrontend;
 use crate::behavior;
 use crate::context_use::Estimate;
 use crate::hooks::{self, TurnHooks};
@@ -34,7 +33,6 @@ use crate::skills::{KnownSkills, LoadSkill};
 use crate::spending;
 use crate::subagents::SpawnAgent;
 use crate::subagents::background::Background;
-use crate::tool_calls::context::EditorHandle;
 use crate::tool_calls::{self, CallsEnd};
 use crate::tool_search::ToolList;
 use crate::workspace::NamedText;
@@ -190,7 +188,7 @@ impl Turn {
     fn warn_of_length(&mut self, info: &ModelInfo, estimate: Estimate) {
         let is_exceeded = |limit: &u64| *limit > 0 && estimate.has_too_long_history(*limit);
         let Some(limit) = info.context_limit.filter(is_exceeded) else { return };
-        if self.is_warned_of_length || self.session.workspace.recording.is_some() {
+        if self.is_warned_of_length || !self.session.decisions.measures_requests() {
             return;
         }
         self.is_warned_of_length = true;
@@ -303,7 +301,8 @@ impl Turn {
     fn prompt(&self, tools: &ToolList) -> Prompt {
         let (behavior, settings) = (self.session.behavior(), &self.session.workspace.settings);
         let prompts = settings.prompts(&behavior);
-        let specs = self.session.offered_tools.update(tools.offered(), prompts);
+        let own = |spec: &ToolSpec| instructions::own_description(spec, prompts);
+        let specs = self.session.offered_tools.update(tools.offered(), prompts.tools.is_empty(), own);
         let of_behavior = || {
             let variant = settings.behavior_variant(&behavior)?.to_owned();
             self.model.info().variants.contains(&variant).then_some(variant)

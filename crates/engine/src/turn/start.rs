@@ -12,15 +12,14 @@ use domain::taint::Taint;
 use domain::tool::{Resource, Scope};
 use domain::{CancellationToken, Failure, FailureKind, Model, Reply, TurnId};
 use serde_json::Value;
+use session::AttachedFrontend;
 
-use super::instructions::{self, Instructions};
-use super::{Turn, images};
-use crate::attached_frontend::AttachedFrontend;
+use super::{Turn, images, instructions};
 use crate::hooks::{self, TurnHooks};
-use crate::session::actor::Actor;
-use crate::session::{Session, title};
+use crate::session::{Actor, Instructions, Session};
 use crate::slash;
 use crate::spending;
+use crate::title;
 use crate::tool_calls::context::EngineToolContext;
 use crate::tool_calls::{approval, server_paths, taint};
 use crate::undo;
@@ -40,7 +39,7 @@ pub(crate) async fn begin(
     }
     actor.session.account.set_gate(limits.gate.clone());
     let id = actor.next_turn();
-    let recorded = actor.session.workspace.recording.as_ref().and_then(|recording| recording.message(id));
+    let recorded = actor.session.decisions.message(id);
     if recorded.is_none()
         && let Some(command) = slash::parse(&actor.session, &text)
     {
@@ -165,7 +164,7 @@ impl Launch {
     /// A turn on the history as it is.
     pub(crate) fn turn(self, actor: &mut Actor) -> Turn {
         let Launch { id, model, frontend, cancel, limits } = self;
-        let Instructions { system, fetched_rules } = instructions::of(actor, &model.info());
+        let Instructions { system, fetched_rules } = instructions::of(&actor.session, &model.info());
         let session = actor.session.clone();
         if !session.is_subagent() {
             session.mention_changed_settings();

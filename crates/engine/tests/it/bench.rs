@@ -142,7 +142,7 @@ impl Drop for Bench {
             let replay = async {
                 for session in store.sessions() {
                     let facts = store.facts(&session);
-                    let replayed = engine::replay::replay(&session, &facts).await;
+                    let replayed = replay::replay(&session, &facts).await;
                     REPLAYED.fetch_add(1, Ordering::Relaxed);
                     if let Some(difference) = replayed.difference {
                         let facts: Vec<String> = facts.iter().map(|fact| format!("{fact:?}")).collect();
@@ -246,7 +246,6 @@ impl WorkspaceSource for TestWorkspaces {
             hooks: Some(self.hooks.clone()),
             undo: None,
             worktrees: None,
-            recording: None,
         })
     }
 
