@@ -8,7 +8,7 @@ use domain::tool::ToolSource;
 use domain::{Command, Failure};
 use session::refusal::refuse;
 
-use crate::live_sessions::LiveSessions;
+use crate::session::LiveSessions;
 
 #[allow(clippy::wildcard_enum_match_arm, reason = "the router sends no other command here")]
 pub(crate) async fn answer(sources: Vec<Arc<dyn ToolSource>>, live: LiveSessions, command: Command) {

@@ -7,13 +7,14 @@
 #![warn(unreachable_pub)]
 
 mod behavior;
+mod catalog;
 mod completion;
 mod context_use;
 mod decisions;
 mod destruction;
 mod hooks;
 mod jobs;
-mod live_sessions;
+mod own_text;
 mod paid_call;
 mod queries;
 mod recall;
@@ -30,6 +31,7 @@ mod tool_calls;
 mod tool_search;
 mod turn;
 mod undo;
+mod undo_log;
 mod web_search;
 mod workspace;
 
@@ -41,13 +43,12 @@ use domain::link::Engine;
 use domain::{Peers, Store};
 use tokio::sync::mpsc;
 
-pub use crate::session::is_subagent;
-pub use crate::undo::UndoLog;
+pub use crate::session::{LiveSessions, is_subagent};
+pub use crate::undo_log::UndoLog;
 pub use ::session::state::State;
 use decisions::ByRules;
 pub use decisions::{CommandOutput, Decisions};
 pub use hooks::{HookExit, HookRunner};
-pub use live_sessions::LiveSessions;
 pub use spending::record_of_today;
 pub use tool_calls::approval;
 pub use turn::instructions::{FILE_LIMIT as INSTRUCTIONS_LIMIT, instruction_file};

@@ -20,10 +20,9 @@ use tokio::sync::mpsc;
 
 use crate::decisions::Decisions;
 use crate::jobs;
-use crate::live_sessions::LiveSessions;
 use crate::queries;
-use crate::session::StartSubagent;
 use crate::session::start::{self, SessionDeps, Start, WorkspaceRequest};
+use crate::session::{LiveSessions, StartSubagent};
 use crate::slash;
 use crate::workspace::{OpenWorkspace, Workspace, WorkspaceSource};
 

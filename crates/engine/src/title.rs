@@ -9,9 +9,9 @@ use domain::command::{Completion, SessionSettings};
 use domain::event::Fact;
 
 use crate::completion;
+use crate::own_text::own_text;
 use crate::session::Session;
 use crate::spending;
-use crate::turn::instructions;
 
 const MAX_LENGTH: usize = 60;
 const MODEL_TIMEOUT: Duration = Duration::from_secs(20);
@@ -45,7 +45,7 @@ pub(crate) fn start(session: &Arc<Session>, text: &str, model: &str) {
 }
 
 async fn ask_model(session: &Session, model: String, text: &str) -> Option<String> {
-    let own = instructions::own_text(session.prompts().chat_title.as_ref());
+    let own = own_text(session.prompts().chat_title.as_ref());
     let completion = Completion {
         purpose: "title".into(),
         system: own.unwrap_or_else(|| REQUEST.to_owned()),

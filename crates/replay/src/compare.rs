@@ -14,7 +14,7 @@ use domain::tool_call::{Details, ToolState};
 use domain::{AskId, ItemId, Recorded, SessionId};
 use engine::recorded::{ASIDE_PURPOSE, TOOLS_PURPOSE, WEB_SEARCH_PURPOSE};
 
-use super::Difference;
+use super::outcome::Difference;
 
 /// How the notices of a failover name the next model.
 pub(super) const FAILOVER: &str = " Going on with ";

@@ -9,6 +9,7 @@
 mod answer_script;
 mod compare;
 mod memory;
+mod outcome;
 mod recording;
 mod script;
 mod turn_script;
@@ -25,6 +26,7 @@ use session::state::State;
 
 use compare::Ranks;
 use memory::Memory;
+pub use outcome::{Difference, Limit, Replayed};
 use recording::Gate;
 use recording::Recording;
 use script::{Script, Segment};
@@ -33,34 +35,6 @@ use turn_script::{RecordedAnswer, TurnEnd, TurnScript};
 /// Rounds in which nothing is written before the engine counts as waiting. Everything runs on one thread, so that each
 /// round lets every task go on that can.
 const QUIET_ROUNDS: usize = 64;
-
-/// How a replay ended.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Replayed {
-    /// Facts of the journal.
-    pub facts: usize,
-    pub turns: usize,
-    /// Turns that were taken as they are, and why.
-    pub limits: Vec<Limit>,
-    pub difference: Option<Difference>,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Limit {
-    pub turn: TurnId,
-    pub reason: &'static str,
-}
-
-/// The first fact that is not the same.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Difference {
-    /// The recorded fact; [`u64::MAX`]: the journal has nothing of this kind.
-    pub number: u64,
-    /// `None`: the journal has no such fact.
-    pub recorded: Option<String>,
-    /// `None`: the replay has no such fact.
-    pub replayed: Option<String>,
-}
 
 /// Replays a chat. Must run on a runtime with one thread.
 pub async fn replay(session: &SessionId, facts: &[Recorded]) -> Replayed {

@@ -13,8 +13,8 @@ use domain::{AskId, ItemId, Recorded};
 use engine::recorded::{is_relayed, shorten_title};
 use session::state::State;
 
-use super::Limit;
 use super::compare::{added_calls, item_of};
+use super::outcome::Limit;
 use super::turn_script::{TurnScript, Unreplayable};
 
 pub(super) struct Script {

@@ -12,8 +12,8 @@ use domain::tool::{Scope, ToolContext, ToolSource};
 use domain::{BoxFuture, Failure, Part, Recorded, ToolState};
 use engine::{NamedText, Texts, Workspace, WorkspaceSource};
 
-use super::Recording;
 use super::compare::item_of;
+use super::recording::Recording;
 
 /// A folder without configuration.
 const NO_HOME: &str = "/nonexistent";

@@ -4,18 +4,17 @@
 //! it, even after a panic; a command never waits for a model, a tool or a person.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::time::Duration;
 
 use domain::command::{Accepted, Command, RollbackScope, SessionInfo, SessionSettings, UserPrompt};
 use domain::event::{Fact, SessionOpened};
-use domain::queue::EventSender;
-use domain::{Abilities, CancellationToken, Failure, ItemId, Outcome, Peers, RemoteChat, Reply, TurnId};
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::{JoinError, JoinHandle};
+use domain::{CancellationToken, Failure, ItemId, Outcome, Reply, TurnId};
+use tokio::sync::mpsc;
+use tokio::task::JoinError;
 
+use super::actor_data::{Actor, LeaseState, Message, RunningTurn};
 use super::ending::Ending;
-use super::lease::{LeaseState, next_change, taken};
+use super::lease::{next_change, taken};
 use super::remote::remote_event;
 use super::start::{Create, Start};
 use super::{LoadedSession, load};
@@ -27,12 +26,6 @@ use crate::work::SessionWork;
 pub const TURN_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(250);
 /// What the programs of one session may take to end.
 const PROGRAMS_END_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// A message to a session's actor.
-pub struct Message {
-    pub frontend: Option<AttachedFrontend>,
-    pub command: Command,
-}
 
 pub fn spawn<S: SessionWork>(start: Start<S>) -> mpsc::UnboundedSender<Message> {
     let (sender, mailbox) = mpsc::unbounded_channel();
@@ -74,35 +67,6 @@ async fn turn_end(turn: &mut Option<RunningTurn>) -> Result<Outcome, JoinError> 
         Some(running) => (&mut running.task).await,
         None => std::future::pending().await,
     }
-}
-
-struct RunningTurn {
-    id: TurnId,
-    cancel: CancellationToken,
-    task: JoinHandle<Outcome>,
-}
-
-pub struct Actor<S: SessionWork> {
-    pub session: Arc<S>,
-    pub(crate) lease: LeaseState,
-    pub(crate) updated_at: u64,
-    pub(crate) peers: Option<Arc<dyn Peers>>,
-    /// Set while another process holds the chat and this one works through it.
-    pub(crate) remote: Option<RemoteChat>,
-    /// The link to the holder is lost or could not be made yet: it is tried again.
-    pub(crate) wants_remote: bool,
-    /// When a chat of another process is looked at again.
-    pub(crate) next_look: tokio::time::Instant,
-    /// Why there is no link to the holder.
-    pub(crate) unattached: Option<Failure>,
-    /// What the person in front of this process can be asked.
-    pub(crate) abilities: Option<Abilities>,
-    /// Windows of other processes on this chat; they leave it with this actor.
-    pub(super) visitors: Vec<EventSender>,
-    created_at: u64,
-    turn: Option<RunningTurn>,
-    /// A task watches over the lease.
-    pub(crate) is_guarded: bool,
 }
 
 impl<S: SessionWork> Actor<S> {

@@ -4,7 +4,7 @@
 
 use domain::{Answer, AskId, Failure};
 
-use crate::actor::Actor;
+use crate::actor_data::Actor;
 use crate::attached_frontend::AttachedFrontend;
 use crate::work::SessionWork;
 

@@ -5,7 +5,7 @@
 use domain::Failure;
 use tokio::sync::mpsc;
 
-use super::actor::Message;
+use super::actor_data::Message;
 use crate::refusal::{refuse, reject_all};
 
 /// How a chat's actor ends, with the reply to the command that ended it.

@@ -8,7 +8,7 @@ use domain::event::Fact;
 use domain::item::{Item, ItemKind};
 use domain::{Failure, ItemId};
 
-use super::actor::Actor;
+use super::actor_data::Actor;
 use super::state::State;
 use crate::work::SessionWork;
 

@@ -11,7 +11,7 @@ use domain::{Event, Failure, Outcome};
 use futures_util::FutureExt;
 use tokio::time::Instant;
 
-use super::actor::Actor;
+use super::actor_data::{Actor, LeaseState};
 use super::log::Journal;
 use super::{PAGE, SessionCore, load};
 use crate::work::SessionWork;
@@ -21,20 +21,6 @@ const FOLLOW_INTERVAL: Duration = Duration::from_millis(400);
 
 /// How often a lease at risk is looked at.
 const RISK_INTERVAL: Duration = Duration::from_millis(500);
-
-/// Who may write the chat.
-#[derive(PartialEq, Debug)]
-pub(crate) enum LeaseState {
-    /// Nobody asked yet.
-    Unknown,
-    Held,
-    HeldBy {
-        /// For people.
-        holder: String,
-        /// Where it lets other processes attach.
-        address: Option<String>,
-    },
-}
 
 impl<S: SessionWork> Actor<S> {
     /// Makes sure that this process may commit.

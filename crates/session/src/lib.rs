@@ -9,6 +9,7 @@
 
 pub mod account;
 pub mod actor;
+mod actor_data;
 mod answering;
 pub mod asks;
 pub mod attached_frontend;
@@ -18,6 +19,7 @@ pub mod fork;
 pub mod lease;
 pub mod log;
 pub mod offered_tools;
+mod pending_ask;
 pub mod refusal;
 mod remembered;
 mod remote;
@@ -28,7 +30,7 @@ pub mod steering;
 mod work;
 
 pub use crate::session_core::{LoadedSession, SessionCore, SessionParts, load};
-pub use actor::{Actor, Message};
+pub use actor_data::{Actor, Message};
 pub use attached_frontend::{AttachedFrontend, EditorHandle};
 pub use remembered::{Remembered, RememberedApprovals};
 pub use start::{Create, Start};

@@ -3,7 +3,7 @@
 use domain::{Command, Failure};
 use tokio::sync::mpsc;
 
-use crate::actor::Message;
+use crate::actor_data::Message;
 
 /// Answers everything that still came to a chat that takes no more.
 pub async fn reject_all(mut mailbox: mpsc::UnboundedReceiver<Message>, failure: &Failure) {

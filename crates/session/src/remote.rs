@@ -10,8 +10,7 @@ use domain::event::{EventBody, Fact, Level, Notice};
 use domain::queue::Received;
 use domain::{Abilities, Command, Event, Failure, FailureKind, RemoteChat};
 
-use super::actor::Actor;
-use super::lease::LeaseState;
+use super::actor_data::{Actor, LeaseState};
 use crate::attached_frontend::AttachedFrontend;
 use crate::refusal::refuse;
 use crate::work::SessionWork;

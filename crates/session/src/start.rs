@@ -8,7 +8,7 @@ use domain::event::Fact;
 use domain::{Peers, SessionId, Store};
 use tokio::sync::mpsc;
 
-use crate::actor::Message;
+use crate::actor_data::Message;
 use crate::work::SessionWork;
 
 /// How a session begins.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use domain::command::{Accepted, Command, SessionSettings, UserPrompt};
 use domain::{Failure, ItemId, Outcome, Reply, SessionId, Store, TurnId};
 
-use crate::actor::Actor;
+use crate::actor_data::Actor;
 use crate::attached_frontend::AttachedFrontend;
 use crate::session_core::SessionCore;
 use crate::state::State;

@@ -5,9 +5,10 @@
 pub(crate) mod start;
 mod work;
 
+use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use domain::command::{Accepted, SessionSettings, TurnLimits, UserPrompt};
 use domain::event::{Fact, Level, Notice};
@@ -16,11 +17,11 @@ use domain::taint::Taint;
 use domain::tool::{Tool, ToolServer, ToolSource};
 use domain::tool_call::Origin;
 use domain::{ItemId, Outcome, Reply, SessionId, TurnId};
+use session::state::State;
 use session::{AttachedFrontend, Message, Remembered, SessionCore};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::decisions::Decisions;
-use crate::live_sessions::LiveSessions;
 use crate::workspace::{NamedText, OpenWorkspace, Workspace};
 
 /// The actor of a chat.
@@ -216,5 +217,38 @@ impl Session {
 
     pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.sources().flat_map(|source| source.tools()).collect()
+    }
+}
+
+/// The sessions that are loaded.
+#[derive(Clone, Default)]
+pub struct LiveSessions(Arc<Mutex<HashMap<SessionId, Weak<Session>>>>);
+
+impl LiveSessions {
+    pub(crate) fn add(&self, session: &Arc<Session>) {
+        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|_, known| known.strong_count() > 0);
+        sessions.insert(session.id.clone(), Arc::downgrade(session));
+    }
+
+    /// A copy of the state of a session.
+    pub fn state(&self, session: &SessionId) -> Option<State> {
+        let state = self.find(session)?.state().clone();
+        Some(state)
+    }
+
+    pub(crate) fn title(&self, session: &SessionId) -> Option<String> {
+        let session = self.find(session)?;
+        session.state().settings().title.clone()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Session>> {
+        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.values().filter_map(Weak::upgrade).collect()
+    }
+
+    pub(crate) fn find(&self, session: &SessionId) -> Option<Arc<Session>> {
+        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.get(session).and_then(Weak::upgrade)
     }
 }

@@ -8,9 +8,8 @@ use domain::{Failure, Peers, SessionId, Store};
 use session::{Create, Message};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{EndedSubagent, Inherited, Session, StartSubagent};
+use super::{EndedSubagent, Inherited, LiveSessions, Session, StartSubagent};
 use crate::decisions::Decisions;
-use crate::live_sessions::LiveSessions;
 use crate::workspace::OpenWorkspace;
 
 /// What all sessions of a router share.

@@ -63,10 +63,28 @@ impl SessionWork for Session {
     async fn begin_turn(
         actor: &mut Actor,
         frontend: Option<AttachedFrontend>,
-        prompt: UserPrompt,
+        mut prompt: UserPrompt,
         reply: Reply<Accepted>,
     ) {
-        turn::start::begin(actor, frontend, prompt, reply).await;
+        let change = std::mem::take(&mut prompt.change);
+        if !change.is_empty()
+            && let Err(failure) = actor.configure(change).await
+        {
+            let _ = reply.send(Err(failure));
+            return;
+        }
+        actor.session.account.set_gate(prompt.limits.gate.clone());
+        let id = actor.next_turn();
+        let recorded = actor.session.decisions.message(id);
+        let command = match recorded {
+            None => slash::parse(&actor.session, &prompt.text),
+            // It is known what the model was sent.
+            Some(_) => None,
+        };
+        match command {
+            Some(command) => slash::run(actor, id, frontend, prompt.text, command, reply),
+            None => turn::start::begin(actor, id, frontend, prompt, recorded, reply),
+        }
     }
 
     fn turn_ended(&self, outcome: Outcome) {

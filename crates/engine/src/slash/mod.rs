@@ -19,6 +19,7 @@ use session::AttachedFrontend;
 use std::sync::{Arc, PoisonError};
 
 use crate::decisions::CommandOutput;
+use crate::own_text::own_text;
 use crate::session::{Actor, Session};
 use crate::turn::start::{self, Launch};
 use crate::turn::{compaction, instructions};
@@ -208,12 +209,6 @@ pub(crate) fn parse(session: &Session, text: &str) -> Option<ParsedCommand> {
     Some(ParsedCommand { name: name.to_owned(), arguments, kind })
 }
 
-/// Whether the typed line is a command that restores files: `/undo` or `/redo`, without `preview`.
-pub(crate) fn changes_files(text: &str) -> bool {
-    let mut words = text.split_whitespace();
-    matches!(words.next(), Some("/undo" | "/redo")) && !words.any(|word| word == "preview")
-}
-
 pub(crate) fn run(
     actor: &mut Actor,
     turn: TurnId,
@@ -235,13 +230,13 @@ pub(crate) fn run(
     match command.kind {
         CommandKind::Native(Native::Compact) => compact(actor, launch, text, &command.arguments),
         CommandKind::Native(Native::SkillCreate) => {
-            let own = instructions::own_text(actor.session.prompts().skill_create.as_ref());
+            let own = own_text(actor.session.prompts().skill_create.as_ref());
             let request = own.unwrap_or_else(|| SKILL_CREATE.to_owned());
             let request = format!("{}\n\n{}", request.trim(), command.arguments.join(" "));
             launch.with_message(actor, text, vec![Part::text(request.trim_end())]);
         }
         CommandKind::Native(_) => {
-            let own = instructions::own_text(actor.session.prompts().init.as_ref());
+            let own = own_text(actor.session.prompts().init.as_ref());
             launch.with_message(actor, text, vec![Part::text(own.unwrap_or_else(|| INIT.to_owned()))]);
         }
         CommandKind::Custom(filled) | CommandKind::Skill(filled) => {

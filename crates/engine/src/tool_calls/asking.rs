@@ -15,7 +15,8 @@ use serde_json::Value;
 use session::asks::PendingAsk;
 
 use super::approval::{Decision, rememberable};
-use super::{ReadyCall, advance, decide, scope};
+use super::case::{decide, scope};
+use super::ready_call::{ReadyCall, advance};
 use crate::subagents::relay::{self, RelayedCall};
 use crate::turn::Turn;
 

@@ -10,11 +10,13 @@ mod cause;
 pub(crate) mod context;
 pub(crate) mod input;
 mod leftovers;
+mod ready_call;
 mod remembered;
 mod sampling;
 pub(crate) mod server_paths;
 pub(crate) mod taint;
 mod unrecorded;
+mod verdict;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,10 +26,9 @@ use domain::event::{Fact, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::taint::Taint;
 use domain::tool::{Invocation, Review, Tool, ToolEffect, ToolResult};
-use domain::tool_call::{Details, Origin, RejectedBy, ToolCall, ToolInput, next};
+use domain::tool_call::{Details, Origin, RejectedBy, ToolCall, ToolInput};
 use futures_util::future::join_all;
 use serde_json::Value;
-use session::asks::PendingAsk;
 use tokio::task::JoinSet;
 
 use crate::hooks;
@@ -44,6 +45,7 @@ pub(crate) use asking::REJECTED_WITH_REASON;
 pub(crate) use case::with_case;
 use case::{decide, scope};
 use context::EngineToolContext;
+use ready_call::{ReadyCall, advance};
 
 /// What a model learns that repeats itself.
 pub const REPEATED: &str =
@@ -59,22 +61,6 @@ pub(crate) enum CallsEnd {
         summary: Option<String>,
     },
     Stop(Outcome),
-}
-
-/// A call that policy allows, or that a person is asked about.
-struct ReadyCall {
-    item: Item,
-    tool: Arc<dyn Tool>,
-    review: Review,
-    /// What hooks said about it.
-    hook: Option<HookVerdict>,
-    /// What the chat will have read when it runs, as far as that was known.
-    taint: Taint,
-    ask: Option<PendingAsk>,
-    /// Set: the question stands in the chat of a subagent's parent.
-    relayed: Option<RelayedCall>,
-    /// An approval covers this call alone.
-    once: bool,
 }
 
 enum Prepared {
@@ -456,14 +442,4 @@ fn end_with_problem(mut item: Item, problem: String) -> Prepared {
 
 fn taint_of(turn: &Turn, call: &ReadyCall) -> Taint {
     taint::of_review(call.tool.spec(), &call.review, turn.session.workspace.is_trusted)
-}
-
-/// Moves a call to its next state.
-fn advance(item: &mut Item, input: ToolInput) {
-    if let ItemKind::ToolCall(call) = &mut item.kind {
-        match next(&call.state, input) {
-            Ok(state) => call.state = state,
-            Err(illegal) => tracing::error!(%illegal, "a tool call took a step it cannot take"),
-        }
-    }
 }

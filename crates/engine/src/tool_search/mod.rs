@@ -21,8 +21,8 @@ use domain::tool_call::{Origin, ToolCall};
 use serde_json::{Value, json};
 use session::offered_tools;
 
+use crate::own_text::own_description;
 use crate::session::Session;
-use crate::turn::instructions::own_description;
 pub(crate) use carrier::{CARRIER, CarrierTool, as_carried, carried_call};
 use rank::rank;
 

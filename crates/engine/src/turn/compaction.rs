@@ -16,10 +16,11 @@ use domain::item::{Item, ItemKind};
 use domain::model::{ModelInfo, Tokens};
 use domain::{Failure, TurnId};
 
-use super::{Turn, instructions, prompt};
+use super::{Turn, prompt};
 use crate::completion::{self, Used};
 use crate::context_use::{self, Estimate};
 use crate::hooks;
+use crate::own_text::own_text;
 use crate::session::Session;
 use crate::spending;
 
@@ -114,7 +115,7 @@ pub(crate) async fn run(turn: &Turn, wish: Option<&str>, trigger: &str) -> Resul
     turn.session.show_progress("Compacting the chat");
     let entries = prompt::entries(&turn.session.state(), false);
     let parts = transcript::parts(&entries, part_size(window(turn)));
-    let own = instructions::own_text(turn.session.prompts().compact.as_ref());
+    let own = own_text(turn.session.prompts().compact.as_ref());
     let mut request = own.unwrap_or_else(|| REQUEST.to_owned());
     if let Some(wish) = wish {
         request.push_str("\nThe user adds: ");

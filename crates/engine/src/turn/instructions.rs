@@ -7,10 +7,11 @@ use std::sync::{Arc, PoisonError};
 
 use domain::model::ModelInfo;
 use domain::taint::Taint;
-use domain::tool::{Tool, ToolEffect, ToolSpec};
+use domain::tool::{Tool, ToolEffect};
 use domain::tool_call::Origin;
 
 use crate::behavior::canonical;
+use crate::own_text::own_text;
 use crate::rules::{self, Rules};
 use crate::session::{Instructions, Session};
 
@@ -100,22 +101,6 @@ fn make(session: &Session, behavior: &str, model: &ModelInfo, rules: &Rules) -> 
         text.push_str(instructions.trim());
     }
     vec![text.into()]
-}
-
-/// The description that the user wrote for a tool.
-pub(crate) fn own_description(spec: &ToolSpec, prompts: &config::Prompts) -> Option<String> {
-    own_text(prompts.tool(&spec.name, &spec.offered_name()))
-}
-
-/// A prompt of the user's. One that cannot be looked up is logged, and the built-in text takes its place.
-pub(crate) fn own_text(text: Option<&config::LazyText>) -> Option<String> {
-    match text?.get_blocking() {
-        Ok(text) => Some(text),
-        Err(failure) => {
-            tracing::warn!(%failure, "a prompt of the settings is not used");
-            None
-        }
-    }
 }
 
 /// Lines about a kind of tool, such as `{writes files}`, stay only where a built-in tool of that kind is offered.
