@@ -21,7 +21,7 @@ use domain::command::{Command, RollbackScope, SessionSettings, TurnLimits, UserP
 use domain::event::{Fact, Outcome};
 use domain::ids::SUBAGENT_PREFIX;
 use domain::link::{Commands, Link};
-use domain::{Abilities, Answer, AskId, Failure, ItemId, Recorded, SessionId, TurnId};
+use domain::{Abilities, Answer, AskId, Failure, ItemId, Recorded, SessionId};
 use session::state::State;
 
 use compare::Ranks;

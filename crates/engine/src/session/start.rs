@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use domain::command::ServerSpec;
 use domain::tool::ToolSource;
 use domain::{Failure, Peers, SessionId, Store};
 use session::{Create, Message};
@@ -10,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{EndedSubagent, Inherited, LiveSessions, Session, StartSubagent};
 use crate::decisions::Decisions;
-use crate::workspace::OpenWorkspace;
+use crate::workspace::{OpenWorkspace, WorkspaceSource};
 
 /// What all sessions of a router share.
 #[derive(Clone)]
@@ -26,6 +27,7 @@ pub(crate) struct SessionDeps {
     pub(crate) workspaces: mpsc::UnboundedSender<WorkspaceRequest>,
     /// Decides about tool calls and other choices.
     pub(crate) decisions: Arc<dyn Decisions>,
+    pub(crate) source: Arc<dyn WorkspaceSource>,
 }
 
 /// How a session begins.
@@ -33,7 +35,8 @@ pub(crate) struct Start {
     pub(crate) id: SessionId,
     pub(crate) deps: SessionDeps,
     pub(crate) workspace: Arc<OpenWorkspace>,
-    pub(crate) own_sources: Vec<Arc<dyn ToolSource>>,
+    /// Tool servers that live with this session.
+    pub(crate) servers: Vec<ServerSpec>,
     /// Set: make the chat where it does not exist.
     pub(crate) create: Option<Create>,
     /// Set for the chat of a subagent.
@@ -46,16 +49,18 @@ pub(crate) struct Opening {
     pub(crate) subagents: mpsc::UnboundedSender<StartSubagent>,
     pub(crate) workspaces: mpsc::UnboundedSender<WorkspaceRequest>,
     pub(crate) decisions: Arc<dyn Decisions>,
+    pub(crate) source: Arc<dyn WorkspaceSource>,
     pub(crate) workspace: Arc<OpenWorkspace>,
-    pub(crate) own_sources: Vec<Arc<dyn ToolSource>>,
+    /// Tool servers that live with this session.
+    pub(crate) servers: Vec<ServerSpec>,
     pub(crate) subagent: Option<(Inherited, oneshot::Sender<EndedSubagent>)>,
 }
 
 impl From<Start> for session::Start<Session> {
     fn from(start: Start) -> Self {
-        let Start { id, deps, workspace, own_sources, create, subagent } = start;
-        let SessionDeps { store, live, peers, subagents, returned, workspaces, decisions } = deps;
-        let above = Opening { live, subagents, workspaces, decisions, workspace, own_sources, subagent };
+        let Start { id, deps, workspace, servers, create, subagent } = start;
+        let SessionDeps { store, live, peers, subagents, returned, workspaces, decisions, source } = deps;
+        let above = Opening { live, subagents, workspaces, decisions, source, workspace, servers, subagent };
         Self { id, store, peers, returned, create, above }
     }
 }
@@ -88,4 +93,17 @@ pub(super) async fn own_workspace(
     let request = WorkspaceRequest { roots: roots.to_vec(), entered, reply };
     requests.send(request).map_err(|_| Failure::closed())?;
     found.await.map_err(|_| Failure::closed())
+}
+
+/// The tool servers that the client of a chat brought along.
+pub(super) async fn own_sources(
+    source: Arc<dyn WorkspaceSource>,
+    servers: Vec<ServerSpec>,
+    roots: Vec<PathBuf>,
+) -> Result<Vec<Arc<dyn ToolSource>>, Failure> {
+    if servers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let made = tokio::task::spawn_blocking(move || source.session_servers(&servers, &roots)).await;
+    made.map_err(|_| Failure::internal("The servers of this chat could not be set up."))
 }

@@ -15,7 +15,7 @@ use session::refusal::refuse;
 use session::state::State;
 use session::{AttachedFrontend, SessionCore, SessionParts, SessionWork};
 
-use super::start::{Opening, own_workspace};
+use super::start::{Opening, own_sources, own_workspace};
 use super::{Actor, EndedSubagent, Session};
 use crate::workspace::Workspace;
 use crate::{behavior, hooks, slash, turn, undo};
@@ -30,9 +30,10 @@ impl SessionWork for Session {
         roots: Vec<PathBuf>,
         parts: Opening,
     ) -> Result<Arc<Self>, Failure> {
-        let Opening { live, subagents, workspaces, decisions, workspace, own_sources, subagent } = parts;
+        let Opening { live, subagents, workspaces, decisions, source, workspace, servers, subagent } = parts;
         let (inherited, ended) = subagent.unzip();
         let roots: Arc<[PathBuf]> = if roots.is_empty() { workspace.roots.clone() } else { roots }.into();
+        let own_sources = own_sources(source, servers, workspace.roots.clone()).await?;
         let workspace = own_workspace(workspace, &roots, inherited.is_some(), &workspaces).await?;
         let session = Arc::new(Self {
             core: SessionCore::new(SessionParts { id, store, roots, state }),
