@@ -90,6 +90,7 @@ pub fn problems() -> Vec<String> {
     problems.extend(crate::workflows::problems(&root));
     problems.extend(sources(&root));
     problems.extend(crate::cited::problems(&root));
+    problems.extend(crate::circles::problems(&root));
     problems
 }
 

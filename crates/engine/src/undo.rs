@@ -4,9 +4,8 @@
 //! bytes are recorded, in trusted chats too; a chat's turn is found again by the chat's id and the turn's number, so
 //! nothing of it is in the journal.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use domain::event::{Fact, Level, Notice};
 use domain::item::{Item, ItemKind, Part};

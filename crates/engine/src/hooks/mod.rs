@@ -9,14 +9,13 @@ mod requests;
 mod runner;
 mod turn_hooks;
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use config::{Hook, HookAction, HookEvent};
 use domain::event::{Fact, Level, Notice};
 use domain::item::{HookRun, Item, ItemKind};
-use domain::{BoxFuture, CancellationToken, Failure, ItemId, TurnId};
+use domain::{CancellationToken, ItemId, TurnId};
 use serde_json::{Map, Value, json};
 
 use crate::session::Session;

@@ -6,9 +6,9 @@
 //! stands in; broken policy asks, trust or not; a path is what it leads to, however it is written; what cannot be asked is refused;
 //! neither rules nor hooks nor trust nor what is remembered let a tainted chat send secrets or change what runs later.
 
-use config::{Approval, BlockingHook, HookMatcher, Rule};
+use config::{Approval, ApprovalRules, BlockingHook, HookMatcher, Rule};
+use domain::host::Grants;
 use domain::names::is_same_name;
-use domain::taint::Taint;
 use domain::tool::{Review, ToolEffect, ToolSpec};
 use domain::tool_call::Origin;
 use regex::{Regex, RegexBuilder};

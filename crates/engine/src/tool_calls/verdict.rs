@@ -80,7 +80,7 @@ impl ApprovalDecision {
     }
 
     /// The reason in such a text.
-    pub(crate) fn reason_in(message: &str) -> Option<&str> {
+    pub fn reason_in(message: &str) -> Option<&str> {
         message.strip_prefix(REFUSED[0])?.strip_suffix(REFUSED[1])
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use domain::event::{Channel, EventBody};
 use domain::item::{Item, ItemKind};
 use domain::model::{BlockKind, ModelEvent, StopReason, Tokens};
-use domain::tool_call::{Origin, ToolCall, ToolState};
+use domain::tool_call::ToolCall;
 use domain::{CancellationToken, Event, Fact, Failure, ItemDelta, ModelStream, TurnId};
 use futures_util::StreamExt;
 use session::log::PendingCommit;
