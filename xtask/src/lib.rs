@@ -2,11 +2,13 @@
 
 pub mod catalog;
 pub mod ceilings;
+pub mod circles;
 pub mod cited;
 pub mod deny;
 pub mod notices;
 mod output_code;
 mod packages;
+mod paths;
 mod platform_code;
 pub mod publishing;
 pub mod site;

@@ -1,4 +1,4 @@
-//! Chores of the repository: `cargo run -p dragoman-xtask -- tidy`, `catalog` or `notices`.
+//! Chores of the repository: `cargo run -p dragoman-xtask -- tidy`, `circles`, `catalog`, `notices` or `site`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who runs it")]
 
@@ -7,11 +7,18 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some("tidy") => {
+            for (name, numbers) in xtask::circles::table(&xtask::tidy::root()) {
+                println!("import circles of {name}: {numbers}");
+            }
             let problems = xtask::tidy::problems();
             for problem in &problems {
                 println!("{problem}");
             }
             if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Some("circles") => {
+            print!("{}", xtask::circles::describe(&xtask::tidy::root()));
+            ExitCode::SUCCESS
         }
         Some("catalog") => exit_code(xtask::catalog::make(std::env::args().nth(2).as_deref())),
         Some("notices") => match (std::env::args().nth(2), std::env::args().nth(3)) {
@@ -39,7 +46,7 @@ fn exit_code(outcome: Result<(), String>) -> ExitCode {
 
 fn usage() -> ExitCode {
     eprintln!(
-        "usage: cargo run -p dragoman-xtask -- tidy\n       cargo run -p dragoman-xtask -- catalog [PUBLIC-DATA.json]\n       cargo run -p dragoman-xtask -- notices TARGET FOLDER\n       cargo run -p dragoman-xtask -- site [FOLDER]"
+        "usage: cargo run -p dragoman-xtask -- tidy\n       cargo run -p dragoman-xtask -- circles\n       cargo run -p dragoman-xtask -- catalog [PUBLIC-DATA.json]\n       cargo run -p dragoman-xtask -- notices TARGET FOLDER\n       cargo run -p dragoman-xtask -- site [FOLDER]"
     );
     ExitCode::from(2)
 }

@@ -35,7 +35,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("tools", &["domain", "git", "platform", "process", "project-files"]),
     ("mcp", &["domain", "platform", "process", "rpc", "sse"]),
     ("language-servers", &["domain", "platform", "process", "rpc"]),
-    ("engine", &["domain", "config", "platform", "project-files", "undo"]),
+    ("session", &["domain"]),
+    ("engine", &["domain", "config", "platform", "project-files", "session", "undo"]),
+    ("replay", &["domain", "config", "engine", "session"]),
     ("proto-eca", &["domain", "platform", "rpc"]),
     ("proto-acp", &["domain", "platform", "rpc"]),
     ("proto-mcp", &["domain", "rpc"]),
@@ -73,6 +75,7 @@ const ALLOWED_IN_TESTS: &[(&str, &str)] = &[
     ("sandbox", "process"),
     ("studio", "store"),
     ("engine", "link"),
+    ("engine", "replay"),
     ("serve", "proto-acp"),
     ("serve", "proto-eca"),
 ];
@@ -87,6 +90,7 @@ pub fn problems() -> Vec<String> {
     problems.extend(crate::workflows::problems(&root));
     problems.extend(sources(&root));
     problems.extend(crate::cited::problems(&root));
+    problems.extend(crate::circles::problems(&root));
     problems
 }
 

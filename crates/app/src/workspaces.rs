@@ -201,7 +201,6 @@ impl WorkspaceSource for Workspaces {
             hooks: Some(hooks),
             undo: Some(worktrees.undo.clone()),
             worktrees: Some(Arc::new(worktrees)),
-            recording: None,
         })
     }
 
