@@ -6,6 +6,7 @@ use std::sync::Arc;
 use config::{Credentials, Environment, Resolved};
 use domain::{BoxFuture, Failure};
 use engine::{NamedText, Skill, Texts};
+use platform::project_files;
 use serde_json::Value;
 
 use crate::github::{self, SignInServer};

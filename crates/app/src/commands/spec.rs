@@ -11,6 +11,7 @@ use std::time::Duration;
 use apiui::problem::{Problem, ProblemLocation, Severity};
 use apiui::read::{LIMIT_BYTES, Reading, Unusable, read_bytes};
 use domain::{CancellationToken, Failure, visible_json, visible_line};
+use platform::project_files;
 use serde_json::json;
 use tools::web::fetch::Fetcher;
 

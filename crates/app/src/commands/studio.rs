@@ -15,6 +15,7 @@ use config::{Environment, Inputs, McpLoginPlace, StudioCredentialFile};
 use domain::tool::{ServerStatus, ToolSource, ToolSpec};
 use domain::{BoxFuture, Failure};
 use mcp::{LoginStore, SealedLogins};
+use platform::project_files;
 use serde_json::Value;
 use studio::cli::Program;
 use studio::{

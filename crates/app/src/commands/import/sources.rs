@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use platform::project_files;
 use serde_json::{Map, Value, json};
 
 use super::agents::{Restrictions, Surroundings};

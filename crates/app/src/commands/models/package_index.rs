@@ -10,6 +10,7 @@ use config::Environment;
 use domain::Failure;
 use futures_util::StreamExt;
 use local_model::DEFAULT;
+use platform::project_files;
 use reqwest::Url;
 
 use super::hub;

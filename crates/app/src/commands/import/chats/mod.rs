@@ -20,6 +20,7 @@ use domain::store::{Lease, Store};
 use domain::taint::Taint;
 use domain::tool_call::{Origin, ToolCall, ToolState};
 use domain::{Failure, ItemId, Outcome, Recorded, SessionId, TurnId};
+use platform::project_files;
 use serde_json::{Value, json};
 
 use super::plan::Program;

@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use crate::sensitive::lower_names;
+use super::sensitive::lower_names;
 
 /// What one program, or one kind of programs, runs. Names in small letters.
 pub struct RunLater {

@@ -12,7 +12,7 @@ use futures_util::stream::FuturesUnordered;
 use rpc::{CancelMethod, Fault, Inbound, Outgoing, PeerOptions, Responder, Transport};
 use serde_json::{Value, json};
 
-use crate::wire::{self, Era, RequestMembers};
+use super::wire::{self, Era, RequestMembers};
 
 /// Calls at once; a client that wants more gets an error.
 const MAX_CALLS: usize = 16;

@@ -143,7 +143,7 @@ mod tests {
         ] {
             write(path);
         }
-        platform::symlink(&root.join(".env"), &root.join("plain.txt")).unwrap();
+        crate::symlink(&root.join(".env"), &root.join("plain.txt")).unwrap();
         let is_env = |path: &Path, is_folder: bool| !is_folder && path.ends_with(".env");
         let roots = [root.clone()];
         let found = find_files(&roots, false, &is_env);

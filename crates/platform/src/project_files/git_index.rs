@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::read_named;
+use super::read_named;
 
 /// A larger index is not read.
 const LARGEST: u64 = 256 << 20;

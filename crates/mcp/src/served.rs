@@ -3,8 +3,6 @@
 //! It owns the handshake, the lists and the life of calls. It must not know what a tool does: its caller hands the tools
 //! over. Invariants: every request is answered once; a call that its client cancels, or whose client leaves, is stopped.
 
-#![warn(unreachable_pub)]
-
 mod serve;
 mod wire;
 

@@ -20,7 +20,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-pub use platform::resolve_links;
+use crate::resolve_links;
 
 /// Reads a file of a project. A link to another file beneath `root` works; a link out of `root` is refused.
 pub fn read_beneath(root: &Path, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
@@ -39,7 +39,7 @@ pub fn read_named(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 
 /// Opens a resolved path for reading if it is a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    let file = platform::open_file(path)?;
+    let file = crate::open_file(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
@@ -64,7 +64,7 @@ pub fn remove_entry(path: &Path) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    platform::Folder::open(parent)?.remove(name)
+    crate::Folder::open(parent)?.remove(name)
 }
 
 fn absolute(path: &Path) -> io::Result<PathBuf> {
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     fn symlink(target: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
-        platform::symlink(target.as_ref(), link.as_ref())
+        crate::symlink(target.as_ref(), link.as_ref())
     }
 
     fn folder() -> (tempfile::TempDir, PathBuf) {
