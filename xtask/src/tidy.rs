@@ -191,7 +191,7 @@ fn exceptions(root: &Path) -> BTreeMap<String, usize> {
 /// Sources of the program: no tests, benches, examples or test kit.
 fn rust_files(root: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    let mut folders = vec![root.join("crates"), root.join("xtask")];
+    let mut folders = ["crates", "interfaces", "xtask"].map(|folder| root.join(folder)).to_vec();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
             let path = entry.path();

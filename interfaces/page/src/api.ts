@@ -1,5 +1,5 @@
 // The process of this page: docs/protocols/studio.md.
-import { processOf } from "../../common/process";
+import { processOf } from "../../../web/common/process";
 
 const { respond, ...process } = processOf({
   secretName: "dragoman-studio-secret",

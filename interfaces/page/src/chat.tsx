@@ -2,8 +2,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { revertTo, sendMessage, takeBack } from "./actions";
 import { sizeText, timeText } from "./files";
-import { Icon } from "../../common/icons";
-import { Badge, Button, Empty } from "../../common/parts";
+import { Icon } from "../../../web/common/icons";
+import { Badge, Button, Empty } from "../../../web/common/parts";
 import { update } from "./store";
 import type { Studio } from "./store";
 import type { Message, Tab } from "./types";

@@ -5,11 +5,11 @@ import { attempt } from "./actions";
 import { call, problemOf } from "./api";
 import { timeText } from "./files";
 import { renewFrame } from "./frames";
-import { Badge, Button, Check, Dialog, Dot, Field, ProblemNote, TextField } from "../../common/parts";
+import { Badge, Button, Check, Dialog, Dot, Field, ProblemNote, TextField } from "../../../web/common/parts";
 import { STATES, connectionOf, testConnection, useBaseUrl } from "./stage";
 import { tell, update } from "./store";
 import type { Studio } from "./store";
-import type { Problem } from "../../common/problem";
+import type { Problem } from "../../../web/common/problem";
 import type { Connection, Place, Scheme, Tab } from "./types";
 
 export function ConnectionPanel({ studio, tab }: { studio: Studio; tab: Tab }) {

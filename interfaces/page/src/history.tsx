@@ -4,11 +4,11 @@ import { loadVersions, revertTo } from "./actions";
 import { call, problemOf } from "./api";
 import { pairLines } from "./diff";
 import { sizeText, timeText } from "./files";
-import { Icon } from "../../common/icons";
-import { Badge, Button, Dialog, Empty, Loading, ProblemNote } from "../../common/parts";
+import { Icon } from "../../../web/common/icons";
+import { Badge, Button, Dialog, Empty, Loading, ProblemNote } from "../../../web/common/parts";
 import { tell, update } from "./store";
 import type { Studio } from "./store";
-import type { Problem } from "../../common/problem";
+import type { Problem } from "../../../web/common/problem";
 import type { Diff, Tab, Version } from "./types";
 
 const KINDS = { generation: "Generated", customization: "Changed", rollback: "Restored" };

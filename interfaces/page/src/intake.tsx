@@ -2,13 +2,13 @@
 // references are supplied by hand, private addresses are asked about.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { buildAgain } from "./actions";
-import { CallError } from "../../common/problem";
+import { CallError } from "../../../web/common/problem";
 import { call, problemOf } from "./api";
 import { chooseFile } from "./files";
-import { Icon } from "../../common/icons";
-import { Button, Confirm, Dialog, Field, ProblemNote, TextField } from "../../common/parts";
+import { Icon } from "../../../web/common/icons";
+import { Button, Confirm, Dialog, Field, ProblemNote, TextField } from "../../../web/common/parts";
 import { update } from "./store";
-import type { Problem } from "../../common/problem";
+import type { Problem } from "../../../web/common/problem";
 import type { Given, Missing, SpecificationProblem, Tab } from "./types";
 
 const LARGEST = 50_000_000;

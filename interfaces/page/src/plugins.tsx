@@ -2,12 +2,12 @@
 import { useState } from "preact/hooks";
 import { attempt } from "./actions";
 import { call, problemOf } from "./api";
-import { Icon } from "../../common/icons";
-import { Badge, Button, Confirm, Dialog, Empty, ProblemNote, TextField } from "../../common/parts";
-import type { Tone } from "../../common/parts";
+import { Icon } from "../../../web/common/icons";
+import { Badge, Button, Confirm, Dialog, Empty, ProblemNote, TextField } from "../../../web/common/parts";
+import type { Tone } from "../../../web/common/parts";
 import { update } from "./store";
 import type { Studio } from "./store";
-import type { Problem } from "../../common/problem";
+import type { Problem } from "../../../web/common/problem";
 import type { Plugin, ToolCall } from "./types";
 
 const STATES: Record<Plugin["state"], { label: string; tone: Tone }> = {

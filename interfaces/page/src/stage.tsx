@@ -1,15 +1,15 @@
 // The right side: the toolbar, what has to be decided before the interface may call the API, the frame, and the console.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { attempt, buildAgain } from "./actions";
-import { CallError } from "../../common/problem";
+import { CallError } from "../../../web/common/problem";
 import { call, fetchFile, problemOf } from "./api";
 import { Console } from "./console";
 import { saveBlob } from "./files";
 import { reloadFrame, setFramePlace, showFrame } from "./frames";
-import { Icon } from "../../common/icons";
+import { Icon } from "../../../web/common/icons";
 import { Intake, SupplyDialog } from "./intake";
-import { Badge, Button, Confirm, Dot, Empty, Loading, Menu, ProblemNote } from "../../common/parts";
-import type { Tone } from "../../common/parts";
+import { Badge, Button, Confirm, Dot, Empty, Loading, Menu, ProblemNote } from "../../../web/common/parts";
+import type { Tone } from "../../../web/common/parts";
 import { tell, tellProblem, update } from "./store";
 import type { Studio } from "./store";
 import type { Connection, Tab } from "./types";

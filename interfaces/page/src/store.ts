@@ -1,7 +1,7 @@
 // The state of the page: what the process told, and what only this page knows. One store, changed by `update`, read by
 // `useStudio`. Knows no component.
-import { stateOf } from "../../common/state";
-import type { Notice } from "../../common/state";
+import { stateOf } from "../../../web/common/state";
+import type { Notice } from "../../../web/common/state";
 import type { ConsoleEntry, Progress, State, Tab, Version } from "./types";
 
 export type Panel = "history" | "connection" | "plugins" | undefined;

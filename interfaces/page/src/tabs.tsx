@@ -1,8 +1,8 @@
 // The strip of tabs. Arrows choose, Delete closes, F2 renames, Control+Shift+arrows move; the menu beside it does the same.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { closeTab, moveTab, openTab, renameTab, reopenTab } from "./actions";
-import { Icon } from "../../common/icons";
-import { Button, Confirm, Dialog, Menu, TextField } from "../../common/parts";
+import { Icon } from "../../../web/common/icons";
+import { Button, Confirm, Dialog, Menu, TextField } from "../../../web/common/parts";
 import { update } from "./store";
 import type { Studio } from "./store";
 import type { Tab } from "./types";

@@ -1,5 +1,5 @@
 // What the process tells the page: docs/protocols/studio.md.
-import type { Problem } from "../../common/problem";
+import type { Problem } from "../../../web/common/problem";
 
 export interface State {
   version: string;

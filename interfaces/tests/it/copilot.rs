@@ -5,8 +5,8 @@ use apiui::print::plan_of;
 use serde_json::{Value, json};
 use testkit::{Answer, FakeModel};
 
+use super::copilot_host::{Host, specification, two_tables};
 use crate::client::{Home, fake_provider};
-use crate::copilot_host::{Host, specification, two_tables};
 
 /// Nothing that is understood without a model.
 const BEYOND: &str = "Draw a pie chart of everything that was sold";

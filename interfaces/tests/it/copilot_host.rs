@@ -10,9 +10,9 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
+pub(crate) use super::copilot_talk::two_tables;
+use super::copilot_talk::{Talk, check_message};
 use crate::client::Home;
-pub(crate) use crate::copilot_talk::two_tables;
-use crate::copilot_talk::{Talk, check_message};
 
 pub(crate) struct Host {
     pub child: Child,
@@ -77,6 +77,6 @@ impl Host {
 
 /// One of the specifications of `apiui`, as its text.
 pub(crate) fn specification(name: &str) -> String {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../apiui/tests/specs");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interfaces/apiui/tests/specs");
     std::fs::read_to_string(folder.join(name)).expect("a specification")
 }

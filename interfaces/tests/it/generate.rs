@@ -10,8 +10,8 @@ use apiui::check::check;
 use serde_json::{Value, json};
 use testkit::{Answer, FakeModel};
 
+use super::copilot_host::{specification, two_tables};
 use crate::client::{Home, fake_provider};
-use crate::copilot_host::{specification, two_tables};
 
 /// Exit code, stdout and stderr.
 struct Ended {

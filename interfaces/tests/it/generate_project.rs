@@ -9,8 +9,8 @@ use std::process::Command;
 use serde_json::json;
 use testkit::{Answer, FakeModel};
 
+use super::copilot_host::specification;
 use crate::client::{Home, fake_provider};
-use crate::copilot_host::specification;
 
 fn packages() -> PathBuf {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

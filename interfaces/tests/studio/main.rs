@@ -3,11 +3,11 @@
 #![cfg(feature = "interfaces")]
 #![allow(clippy::disallowed_methods, reason = "tests drive the program from outside, with node and Chromium")]
 
-#[path = "../browser/mod.rs"]
+#[path = "../../../web/common/tests/mod.rs"]
 mod browser;
 
 fn run(flow: &str) {
-    browser::Flows { folder: "studio", page: "studio/studio.js" }.run(flow);
+    browser::Flows { folder: "interfaces/tests/studio", page: "studio/studio.js" }.run(flow);
 }
 
 /// Drop, confirm the address, sign in, list, create, a refusal, an error, an expired token, signing in again.

@@ -4,8 +4,8 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { specificationOf } from "./api.mjs";
-import { expectAccessible } from "../browser/accessible.mjs";
-import { WAIT, expect, until } from "../browser/wait.mjs";
+import { expectAccessible } from "../../../web/common/tests/accessible.mjs";
+import { WAIT, expect, until } from "../../../web/common/tests/wait.mjs";
 
 export { WAIT, expect, until };
 

@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// The tests of one page.
 pub(crate) struct Flows {
-    /// The folder of the driver below `tests`.
+    /// The folder of the driver, in the repository.
     pub(crate) folder: &'static str,
     /// A file of the page below `target/web`.
     pub(crate) page: &'static str,
@@ -20,12 +20,13 @@ impl Flows {
         if !self.is_present() {
             return;
         }
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(self.folder).join(flow);
+        let tests = repository().join(self.folder);
+        let name = tests.file_name().expect("a folder with a name");
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name).join(flow);
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).expect("a folder");
-        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
         let mut command = Command::new("node");
-        command.arg(tests.join(self.folder).join("driver.mjs")).arg(flow);
+        command.arg(tests.join("driver.mjs")).arg(flow);
         command.arg(env!("CARGO_BIN_EXE_dragoman")).arg(web()).arg(&folder);
         let output = command.env("CHROMIUM", browser()).output().expect("node starts");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -44,8 +45,11 @@ impl Flows {
 }
 
 fn web() -> PathBuf {
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    std::env::var_os("DRAGOMAN_WEB").map_or_else(|| repository.join("target/web"), PathBuf::from)
+    std::env::var_os("DRAGOMAN_WEB").map_or_else(|| repository().join("target/web"), PathBuf::from)
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn browser() -> PathBuf {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 #[test]
 fn the_api_of_a_server_has_a_list_of_chats_and_their_details() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../serve/src/openapi.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/serve/src/openapi.json");
     let reading = crate::shared::read_file(&path).unwrap_or_else(|unusable| panic!("{unusable}"));
     assert_eq!(reading.spec.endpoints.len(), 16);
     let plan = plan(&reading.spec, &Options::default());
