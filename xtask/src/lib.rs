@@ -11,4 +11,5 @@ mod platform_code;
 pub mod publishing;
 pub mod site;
 pub mod tidy;
+mod two_products;
 pub mod workflows;

@@ -40,6 +40,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("proto-copilot", &["domain", "rpc", "apiui"]),
     ("terminal", &["domain", "platform"]),
     ("web", &[]),
+    ("interfaces", &["apiui", "domain", "platform", "proto-copilot", "studio", "tools"]),
     ("studio", &["domain", "process", "tools", "apiui", "web"]),
     ("remote", &["domain", "rpc"]),
     ("serve", &["domain", "remote", "rpc", "web"]),
@@ -155,6 +156,7 @@ fn sources(root: &Path) -> Vec<String> {
     }
     problems.extend(crate::platform_code::problems(root, &code));
     problems.extend(crate::output_code::problems(&code));
+    problems.extend(crate::two_products::problems(root, &code));
     for (place, _) in exceptions {
         problems.push(format!("xtask/exceptions.txt names {place}, which needs no exception any more"));
     }

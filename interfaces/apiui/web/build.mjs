@@ -16,7 +16,7 @@ mkdirSync(out, { recursive: true });
 install(out, "ci", read("package.json"), read("package-lock.json"));
 // The packages of a generated project, for the test that builds and checks one. Without them that test is left out.
 try {
-  install(join(out, "project"), "install", read("../../../crates/app/src/commands/project/package.json").replace("{{name}}", "project"), read("project-lock.json"));
+  install(join(out, "project"), "install", read("../../commands/src/project/package.json").replace("{{name}}", "project"), read("project-lock.json"));
 } catch (error) {
   console.error(`The packages of generated projects could not be installed: ${error.message}`);
 }

@@ -6,7 +6,6 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use apiui::check::{PageOptions, html_page};
 use apiui::plan::{FixedHeader, Options, Plan, is_address, plan};
@@ -14,31 +13,43 @@ use apiui::print::print_whole;
 use domain::{Failure, visible_line, visible_text};
 use serde_json::json;
 
-use super::generated_project::{KeptOptions, Project};
-use super::{failed, spec, wishes};
-use crate::commands::generate_arguments::GenerateArguments;
-use crate::output::{note, note_part};
+use crate::assistant::Assistant;
+use crate::generated_project::{KeptOptions, Project};
+use crate::{spec, wishes};
 
 /// React's production build, if `make` included it.
 #[cfg(react_bundle)]
-pub(super) const REACT: Option<&str> = Some(include_str!(env!("DRAGOMAN_REACT_BUNDLE")));
+pub const REACT: Option<&str> = Some(include_str!(env!("DRAGOMAN_REACT_BUNDLE")));
 #[cfg(not(react_bundle))]
-pub(super) const REACT: Option<&str> = None;
+pub const REACT: Option<&str> = None;
 
 /// Larger documents show their progress.
 const LARGE: usize = 1 << 20;
 
-pub(crate) fn run(arguments: &GenerateArguments) -> ExitCode {
-    match generate(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failed(&failure),
-    }
+/// What to generate, and how. The command line says what each option does.
+pub struct GenerateOptions {
+    pub spec: String,
+    pub output: Option<PathBuf>,
+    pub theme: Option<String>,
+    pub layout: Option<String>,
+    pub server: Option<String>,
+    pub title: Option<String>,
+    pub header: Vec<String>,
+    pub ask: Vec<String>,
+    pub improve: bool,
+    pub overwrite: bool,
+    pub no_auth: bool,
+    pub no_pagination: bool,
+    pub single_file: bool,
+    pub html: bool,
+    pub fetch_refs: bool,
 }
 
-fn generate(arguments: &GenerateArguments) -> Result<(), Failure> {
+/// Writes the interface and tells what was made.
+pub fn generate(assistant: &dyn Assistant, arguments: &GenerateOptions) -> Result<(), Failure> {
     let react = if arguments.html { Some(REACT.ok_or_else(no_react)?) } else { None };
     let bytes = spec::bytes_of(&arguments.spec)?;
-    let progress = Progress { shown: bytes.len() >= LARGE && std::io::stderr().is_terminal() };
+    let progress = Progress { assistant, shown: bytes.len() >= LARGE && std::io::stderr().is_terminal() };
     progress.show(0, "reading");
     let mut reading = spec::read(&bytes, &arguments.spec, arguments.fetch_refs).map_err(|unusable| {
         let lines = unusable.problems.iter().take(20).map(|problem| spec::line(&arguments.spec, problem));
@@ -51,7 +62,7 @@ fn generate(arguments: &GenerateArguments) -> Result<(), Failure> {
     let kept = project.as_mut().map_or(given.clone(), |project| project.merge_options(given));
     let mut plan = plan(&reading.spec, &plan_options(kept)?);
     let lost = project.as_ref().map(|project| wishes::apply_again(&mut plan, project));
-    let edits = wishes::apply_new(&mut plan, &arguments.ask, arguments.improve)?;
+    let edits = wishes::apply_new(assistant, &mut plan, &arguments.ask, arguments.improve)?;
     let mut new_wishes = arguments.ask.clone();
     new_wishes.extend(arguments.improve.then(|| wishes::IMPROVE.to_owned()));
     progress.show(3, "printing");
@@ -59,7 +70,7 @@ fn generate(arguments: &GenerateArguments) -> Result<(), Failure> {
     let trim = if bytes.len() >= LARGE { platform::memory::trim } else { || {} };
     drop(bytes);
     trim();
-    let output = Output { place: arguments.output.as_deref(), overwrites: arguments.overwrite };
+    let output = Output { assistant, place: arguments.output.as_deref(), overwrites: arguments.overwrite };
     let written = match (project, react) {
         (Some(project), _) => {
             let files = apiui::project::files(&reading.spec, &plan);
@@ -78,21 +89,21 @@ fn generate(arguments: &GenerateArguments) -> Result<(), Failure> {
     progress.end();
     let written = written?;
     for warning in &reading.warnings {
-        note(&spec::line(&arguments.spec, warning));
+        assistant.note(&spec::line(&arguments.spec, warning));
     }
-    tell(&plan, lost.iter().flatten(), &written);
+    tell(assistant, &plan, lost.iter().flatten(), &written);
     Ok(())
 }
 
 /// Says which wishes were lost, what was assumed, and what was made.
-fn tell<'l>(plan: &Plan, lost: impl Iterator<Item = &'l String>, written: &str) {
+fn tell<'l>(assistant: &dyn Assistant, plan: &Plan, lost: impl Iterator<Item = &'l String>, written: &str) {
     for lost in lost {
-        note(&format!("warning: {}", visible_line(lost)));
+        assistant.note(&format!("warning: {}", visible_line(lost)));
     }
     for assumption in &plan.assumptions {
-        note(&format!("note: {}", visible_line(assumption)));
+        assistant.note(&format!("note: {}", visible_line(assumption)));
     }
-    note(&format!("{}{}", visible_text(&apiui::describe(plan)), visible_text(written)));
+    assistant.note(&format!("{}{}", visible_text(&apiui::describe(plan)), visible_text(written)));
 }
 
 fn plan_options(kept: KeptOptions) -> Result<Options, Failure> {
@@ -155,15 +166,16 @@ fn page(plan: &Plan, code: &str, react: &str, output: Output) -> Result<String, 
 /// Where a single file goes.
 #[derive(Clone, Copy)]
 struct Output<'a> {
+    assistant: &'a dyn Assistant,
     place: Option<&'a Path>,
     overwrites: bool,
 }
 
 /// Writes to stdout, to a file or into a folder.
 fn one_file(text: &str, name: &str, output: Output) -> Result<String, Failure> {
-    let overwrites = output.overwrites;
+    let (assistant, overwrites) = (output.assistant, output.overwrites);
     let Some(output) = output.place else {
-        return crate::output::print(text).map(|()| String::new());
+        return assistant.print(text).map(|()| String::new());
     };
     let is_file = output.extension().is_some() && !output.is_dir();
     let path = if is_file { output.to_owned() } else { output.join(name) };
@@ -172,7 +184,7 @@ fn one_file(text: &str, name: &str, output: Output) -> Result<String, Failure> {
 }
 
 /// The project's folder: the one that is named, or one with the API's title.
-fn project_at(arguments: &GenerateArguments, title: &str) -> Result<Project, Failure> {
+fn project_at(arguments: &GenerateOptions, title: &str) -> Result<Project, Failure> {
     let title = arguments.title.as_deref().unwrap_or(title);
     let folder = arguments.output.clone().unwrap_or_else(|| PathBuf::from(slug(title)));
     Project::open(folder, arguments.overwrite)
@@ -221,7 +233,7 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     replaced
 }
 
-pub(super) fn write_failure(path: &Path, error: &std::io::Error) -> Failure {
+pub(crate) fn write_failure(path: &Path, error: &std::io::Error) -> Failure {
     let failure = Failure::user(format!("{} cannot be written: {error}.", path.display()));
     if error.kind() == std::io::ErrorKind::AlreadyExists {
         return failure.hint("Choose another place with -o, or remove it.");
@@ -230,20 +242,21 @@ pub(super) fn write_failure(path: &Path, error: &std::io::Error) -> Failure {
 }
 
 /// A bar of four steps on a terminal.
-struct Progress {
+struct Progress<'a> {
+    assistant: &'a dyn Assistant,
     shown: bool,
 }
 
-impl Progress {
+impl Progress<'_> {
     fn show(&self, step: usize, name: &str) {
         if self.shown {
-            note_part(&format!("\r[{:<20}] {name:<10}", "#".repeat(step * 5)));
+            self.assistant.note_part(&format!("\r[{:<20}] {name:<10}", "#".repeat(step * 5)));
         }
     }
 
     fn end(&self) {
         if self.shown {
-            note_part(&format!("\r{:40}\r", ""));
+            self.assistant.note_part(&format!("\r{:40}\r", ""));
         }
     }
 }

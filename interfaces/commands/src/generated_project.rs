@@ -14,8 +14,7 @@ use domain::Failure;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::generate::write_failure;
-use super::generate_arguments::GenerateArguments;
+use crate::generate::{GenerateOptions, write_failure};
 
 const STATE: &str = "dragoman.json";
 
@@ -38,8 +37,7 @@ const OWN: [(&str, &str); 14] = [
 ];
 
 /// The files of a new project besides the generated ones.
-#[cfg(feature = "studio")]
-pub(super) fn own_files(name: &str) -> Vec<(String, String)> {
+pub fn own_files(name: &str) -> Vec<(String, String)> {
     OWN.iter().map(|(path, template)| ((*path).to_owned(), template.replace("{{name}}", name))).collect()
 }
 
@@ -61,7 +59,7 @@ struct State {
 /// Options that a project was generated with; those of a later command line win.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct KeptOptions {
+pub(crate) struct KeptOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub theme: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,7 +77,7 @@ pub(super) struct KeptOptions {
 }
 
 impl KeptOptions {
-    pub(super) fn of(arguments: &GenerateArguments) -> Self {
+    pub(crate) fn of(arguments: &GenerateOptions) -> Self {
         Self {
             theme: arguments.theme.clone(),
             layout: arguments.layout.clone(),
@@ -113,7 +111,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-pub(super) struct Project {
+pub(crate) struct Project {
     folder: PathBuf,
     state: State,
     is_new: bool,
@@ -121,7 +119,7 @@ pub(super) struct Project {
 
 impl Project {
     /// A folder that is new or empty, or a project that was made here and whose generated files are as they were written.
-    pub(super) fn open(folder: PathBuf, overwrites: bool) -> Result<Self, Failure> {
+    pub(crate) fn open(folder: PathBuf, overwrites: bool) -> Result<Self, Failure> {
         let shown = folder.display().to_string();
         let text = match std::fs::read_to_string(folder.join(STATE)) {
             Ok(text) => text,
@@ -155,23 +153,23 @@ impl Project {
             .hint("Move the changes to files outside of src/generated, or add --overwrite to give them up."))
     }
 
-    pub(super) fn wishes(&self) -> &[String] {
+    pub(crate) fn wishes(&self) -> &[String] {
         &self.state.wishes
     }
 
     /// What a model made of a wish.
-    pub(super) fn edits(&self) -> &BTreeMap<String, Vec<PlanEdit>> {
+    pub(crate) fn edits(&self) -> &BTreeMap<String, Vec<PlanEdit>> {
         &self.state.edits
     }
 
     /// Adds the options of the command line to those of the project.
-    pub(super) fn merge_options(&mut self, given: KeptOptions) -> KeptOptions {
+    pub(crate) fn merge_options(&mut self, given: KeptOptions) -> KeptOptions {
         self.state.options = given.over(std::mem::take(&mut self.state.options));
         self.state.options.clone()
     }
 
     /// Writes the generated files, and what a new project needs besides. Files that are not generated any more are removed.
-    pub(super) fn write(
+    pub(crate) fn write(
         mut self,
         files: Vec<(String, String)>,
         name: &str,

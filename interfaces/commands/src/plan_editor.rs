@@ -12,31 +12,28 @@ use apiui::customize::PlanEdit;
 use apiui::customize::asking::{apply_all, instructions, outline, read_answer};
 use apiui::plan::Plan;
 use apiui::print::print_whole;
-use config::Environment;
 use domain::command::{Completion, WorkspaceSpec};
 use domain::link::Commands;
-use domain::{Abilities, Command, Failure, FailureKind};
+use domain::{Command, Failure, FailureKind};
 use sha2::{Digest, Sha256};
 
-use super::wishes::not_applied;
-use crate::lifetime;
-use crate::workspaces::{self, EngineOptions, Workspaces};
+use crate::assistant::Assistant;
+use crate::wishes::not_applied;
 
 /// Calls for one wish: the first, and one for each time that a refused answer is shown.
 const CALLS: usize = 3;
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// A changed plan, and the edits that led to it.
-pub(super) struct Edited {
+pub(crate) struct Edited {
     pub plan: Plan,
     pub edits: Vec<PlanEdit>,
 }
 
 /// What the default model, or the cache, makes of a wish. `None`: there is no model.
-pub(super) fn edits(plan: &Plan, wish: &str) -> Result<Option<Edited>, Failure> {
-    let environment = Environment::from_process();
+pub(crate) fn edits(assistant: &dyn Assistant, plan: &Plan, wish: &str) -> Result<Option<Edited>, Failure> {
     let question = format!("The interface:\n{}\n\nThe wish: {wish}", outline(plan));
-    let kept = cached(&environment, &question);
+    let kept = cached(assistant, &question);
     let known: Option<Vec<PlanEdit>> =
         std::fs::read(&kept).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     if let Some(edits) = known
@@ -45,10 +42,10 @@ pub(super) fn edits(plan: &Plan, wish: &str) -> Result<Option<Edited>, Failure> 
         return Ok(Some(Edited { plan, edits }));
     }
     let mut outcome = Ok(None);
-    lifetime::run(async {
-        outcome = ask(environment, plan, wish, question).await;
-        Ok(())
-    });
+    let answer = &mut outcome;
+    assistant.with_engine(Box::new(move |commands| {
+        Box::pin(async move { *answer = ask(&commands, plan, wish, question).await })
+    }))?;
     if let Ok(Some(edited)) = &outcome {
         keep(&kept, &edited.edits);
     }
@@ -56,13 +53,13 @@ pub(super) fn edits(plan: &Plan, wish: &str) -> Result<Option<Edited>, Failure> 
 }
 
 /// Where the answer to a question is kept.
-fn cached(environment: &Environment, question: &str) -> PathBuf {
+fn cached(assistant: &dyn Assistant, question: &str) -> PathBuf {
     let digest = Sha256::new().chain_update(instructions()).chain_update(question).finalize();
     let name = digest.iter().fold(String::new(), |mut out, byte| {
         let _ = write!(out, "{byte:02x}");
         out
     });
-    environment.cache_dir().join("interfaces").join(name).with_extension("json")
+    assistant.cache_folder().join("interfaces").join(name).with_extension("json")
 }
 
 /// An answer that cannot be kept is asked for again next time.
@@ -91,22 +88,18 @@ fn changed(plan: &Plan, edits: &[PlanEdit]) -> Result<Plan, String> {
 }
 
 async fn ask(
-    environment: Environment,
+    commands: &Commands,
     plan: &Plan,
     wish: &str,
     question: String,
 ) -> Result<Option<Edited>, Failure> {
-    let options = EngineOptions { is_ephemeral: true, ..EngineOptions::default() };
-    let started = Workspaces::start_engine(environment, options)?;
-    let abilities = Abilities { client: "dragoman generate".to_owned(), ..Abilities::default() };
-    let link = started.engine.attach(abilities).await?;
-    let workspace = WorkspaceSpec { roots: workspaces::current_folder(), options: None };
-    let entered = link.commands.call(|reply| Command::Enter { workspace, reply }).await;
+    let roots = std::env::current_dir().into_iter().collect();
+    let workspace = WorkspaceSpec { roots, options: None };
+    let entered = commands.call(|reply| Command::Enter { workspace, reply }).await;
     let answered = match entered {
-        Ok(_) => converse(&link.commands, plan, wish, question).await,
+        Ok(_) => converse(commands, plan, wish, question).await,
         Err(failure) => Err(failure),
     };
-    lifetime::shut_down(started.engine).await;
     match answered {
         Err(failure) if matches!(failure.kind, FailureKind::Auth | FailureKind::Config) => {
             tracing::info!(%failure, "no model for a wish");

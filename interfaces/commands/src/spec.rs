@@ -5,7 +5,6 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use apiui::problem::{Problem, ProblemLocation, Severity};
@@ -15,16 +14,19 @@ use platform::project_files;
 use serde_json::json;
 use tools::web::fetch::Fetcher;
 
-use super::failed;
+use crate::assistant::Assistant;
 
 /// How long a fetch may take.
 const FETCH: Duration = Duration::from_secs(60);
 
-pub(crate) fn check(place: &str, fetch_refs: bool, as_json: bool) -> ExitCode {
-    let bytes = match bytes_of(place) {
-        Ok(bytes) => bytes,
-        Err(failure) => return failed(&failure),
-    };
+/// Prints the report. `false`: nothing can be generated from the specification.
+pub fn check(
+    assistant: &dyn Assistant,
+    place: &str,
+    fetch_refs: bool,
+    as_json: bool,
+) -> Result<bool, Failure> {
+    let bytes = bytes_of(place)?;
     let read = read(&bytes, place, fetch_refs);
     let problems: &[Problem] = match &read {
         Ok(reading) => &reading.warnings,
@@ -46,8 +48,8 @@ pub(crate) fn check(place: &str, fetch_refs: bool, as_json: bool) -> ExitCode {
         }
     }
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let printed = super::print_bytes(text.as_bytes());
-    if read.is_ok() { printed } else { ExitCode::FAILURE }
+    assistant.print(&text)?;
+    Ok(read.is_ok())
 }
 
 /// `file:line:column: error: …`, or with a JSON pointer in place of line and column.
@@ -67,7 +69,7 @@ pub(crate) fn line(place: &str, problem: &Problem) -> String {
 }
 
 /// Reads a file, an address, or stdin (`-`). Longer input is cut just above the limit, so that the reader rejects it.
-pub(crate) fn bytes_of(place: &str) -> Result<Vec<u8>, Failure> {
+pub fn bytes_of(place: &str) -> Result<Vec<u8>, Failure> {
     if place == "-" {
         return limited(std::io::stdin().lock(), "stdin").map_err(Failure::user);
     }
@@ -89,7 +91,7 @@ pub(crate) fn read(bytes: &[u8], place: &str, fetch_refs: bool) -> Result<Readin
     read_bytes(bytes, location, Some(&mut load))
 }
 
-pub(super) fn is_address(place: &str) -> bool {
+pub fn is_address(place: &str) -> bool {
     let lower = place.get(..8).unwrap_or(place).to_ascii_lowercase();
     lower.starts_with("http://") || lower.starts_with("https://")
 }

@@ -7,14 +7,15 @@ use apiui::customize::{Outcome, PlanEdit, RefusalKind, apply, wish};
 use apiui::plan::Plan;
 use domain::Failure;
 
-use super::generated_project::Project;
-use super::plan_editor;
+use crate::assistant::Assistant;
+use crate::generated_project::Project;
+use crate::plan_editor;
 
 /// The wish of `--improve`, as a project keeps it.
-pub(super) const IMPROVE: &str = "improve";
+pub(crate) const IMPROVE: &str = "improve";
 
 /// Applies the wishes of a project to its new plan. What cannot be applied any more is named.
-pub(super) fn apply_again(plan: &mut Plan, project: &Project) -> Vec<String> {
+pub(crate) fn apply_again(plan: &mut Plan, project: &Project) -> Vec<String> {
     let mut lost = Vec::new();
     for text in project.wishes() {
         if let Some(edits) = project.edits().get(text) {
@@ -46,14 +47,15 @@ fn apply_kept(plan: &mut Plan, text: &str, edits: &[PlanEdit]) -> Vec<String> {
 }
 
 /// Applies new wishes and answers with what a model made of some; the first that cannot be applied is an error.
-pub(super) fn apply_new(
+pub(crate) fn apply_new(
+    assistant: &dyn Assistant,
     plan: &mut Plan,
     wishes: &[String],
     improves: bool,
 ) -> Result<BTreeMap<String, Vec<PlanEdit>>, Failure> {
     let mut edits = BTreeMap::new();
     if improves {
-        let made = plan_editor::edits(plan, IMPROVEMENT)?.ok_or_else(|| {
+        let made = plan_editor::edits(assistant, plan, IMPROVEMENT)?.ok_or_else(|| {
             Failure::config("--improve needs a model, and none is configured.")
                 .hint("Give Dragoman a key, or leave --improve out.")
         })?;
@@ -71,7 +73,7 @@ pub(super) fn apply_new(
                 (refusal.message, refusal.alternatives, refusal.kind == RefusalKind::Beyond)
             }
         };
-        if is_beyond && let Some(made) = plan_editor::edits(plan, text)? {
+        if is_beyond && let Some(made) = plan_editor::edits(assistant, plan, text)? {
             *plan = made.plan;
             edits.insert(text.clone(), made.edits);
             continue;
@@ -81,7 +83,7 @@ pub(super) fn apply_new(
     Ok(edits)
 }
 
-pub(super) fn not_applied(text: &str, message: &str, choices: &[String]) -> Failure {
+pub(crate) fn not_applied(text: &str, message: &str, choices: &[String]) -> Failure {
     let failure = Failure::user(format!("The wish “{text}” was not applied: {message} Nothing was written."));
     if choices.is_empty() {
         return failure;

@@ -13,6 +13,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use terminal::text::clean_line;
 
+use super::interfaces::copy_tabs;
 use super::{failed, store_check};
 use crate::{lifetime, stores};
 
@@ -145,17 +146,6 @@ async fn carry_today(from: &dyn Store, to: &dyn Store) -> Result<f64, Failure> {
     let (kind, key) = engine::record_of_today();
     let (source, target) = (from.add(kind, &key, 0.0).await?, to.add(kind, &key, 0.0).await?);
     to.add(kind, &key, (source - target).max(0.0)).await
-}
-
-/// The tabs of studio, with their versions.
-async fn copy_tabs(from: Arc<dyn Store>, to: Arc<dyn Store>) -> Result<usize, Failure> {
-    #[cfg(feature = "studio")]
-    return studio::copy_tabs(from, to).await;
-    #[cfg(not(feature = "studio"))]
-    {
-        drop((from, to));
-        Ok(0)
-    }
 }
 
 async fn migrate(from: &dyn Store, to: &dyn Store, delete: bool) -> Result<Outcome, Failure> {

@@ -19,7 +19,7 @@ fn repository() -> PathBuf {
 pub(crate) fn pages() -> Vec<(PathBuf, String)> {
     let mut pages = Vec::new();
     let mut folders = vec![repository().join("docs")];
-    let mut files: Vec<PathBuf> = vec![];
+    let mut files: Vec<PathBuf> = vec![repository().join("interfaces/README.md")];
     let listed = |folder: &Path| -> Vec<PathBuf> {
         std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect()
     };

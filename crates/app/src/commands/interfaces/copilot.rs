@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use domain::Abilities;
 use domain::command::WorkspaceSpec;
-use proto_copilot::Limits;
+use interfaces::copilot::{self, Limits};
 
 use crate::cli::Level;
 use crate::commands::server::on_stdio;
@@ -16,6 +16,6 @@ pub(crate) fn run(level: Option<Level>) -> ExitCode {
         let abilities = Abilities { client: "copilot host".to_owned(), ..Abilities::default() };
         let link = engine.attach(abilities).await.map_err(io::Error::other)?;
         let workspace = WorkspaceSpec { roots: workspaces::current_folder(), options: None };
-        proto_copilot::serve(link, workspace, transport, Limits::default()).await
+        copilot::serve(link, workspace, transport, Limits::default()).await
     })
 }

@@ -12,8 +12,8 @@ use domain::{
     Abilities, Answer, AskKind, BoxFuture, CancellationToken, Failure, HostCall, HostReply, ItemId, Part,
     SessionId,
 };
+use interfaces::studio::PluginAnswer;
 use serde_json::Value;
-use studio::PluginAnswer;
 
 use super::studio::SERVER_TIMEOUT;
 use crate::commands::mcp::status::try_servers;

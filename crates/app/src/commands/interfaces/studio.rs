@@ -4,31 +4,29 @@
 
 use std::any::Any;
 use std::ffi::OsString;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use apiui::read::{LIMIT_BYTES, read_bytes};
 use clap::ValueEnum as _;
 use config::{Environment, Inputs, McpLoginPlace, StudioCredentialFile};
 use domain::tool::{ServerStatus, ToolSource, ToolSpec};
 use domain::{BoxFuture, Failure};
-use mcp::{LoginStore, SealedLogins};
-use platform::project_files;
-use serde_json::Value;
-use studio::cli::Program;
-use studio::{
-    CredentialFile, GivenSpecification, PluginAnswer, PluginHost, PluginTool, Studio, StudioOptions,
+use interfaces::studio::cli::Program;
+use interfaces::studio::{
+    self, CredentialFile, GivenSpecification, PluginAnswer, PluginHost, PluginTool, Studio, StudioOptions,
     TriedPlugin,
 };
+use mcp::{LoginStore, SealedLogins};
+use serde_json::Value;
 use web::{Bound, Host, Site};
 
-use super::studio_arguments::StudioArguments;
-use super::web_page::{self, Start};
-use super::{failed, generate, generated_project, plugin_calls, spec};
+use super::plugin_calls;
 use crate::cli::Level;
+use crate::commands::failed;
 use crate::commands::mcp::status::try_servers;
+use crate::commands::studio_arguments::StudioArguments;
+use crate::commands::web_page::{self, Start};
 use crate::keyring::SystemKeyring;
 use crate::servers::ConfiguredServers;
 use crate::{lifetime, logging, mcp_entries, stores};
@@ -38,12 +36,12 @@ pub(super) const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
 const CHILDREN_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(arguments: StudioArguments, level: Option<Level>) -> ExitCode {
-    if web::pages::STUDIO.is_empty() || generate::REACT.is_none() {
+    if web::pages::STUDIO.is_empty() || interfaces::REACT.is_none() {
         return failed(&Failure::config("This dragoman was built without the page of studio.").hint(
             "Build it with `make build` (node and npm are needed); it is target/release/dragoman then.",
         ));
     }
-    let given = match arguments.spec.as_deref().map(given_specification).transpose() {
+    let given = match arguments.spec.as_deref().map(interfaces::given_specification).transpose() {
         Ok(given) => given,
         Err(failure) => return failed(&failure),
     };
@@ -65,7 +63,7 @@ async fn serve(
         name: "studio",
         version: env!("CARGO_PKG_VERSION"),
         assets: web::pages::STUDIO,
-        frame_script: generate::REACT,
+        frame_script: interfaces::REACT,
         api: studio.api(),
         open: studio.open_routes(),
         is_client: web::no_clients,
@@ -102,8 +100,8 @@ fn options(environment: &Environment, bound: &Bound, level: Option<Level>) -> Re
         }),
         credentials: Arc::new(KeptCredentials::new(environment, resolved.settings.mcp_logins)),
         plugins: Arc::new(UserServers(Arc::new(environment.clone()))),
-        react: generate::REACT,
-        project_files: generated_project::own_files,
+        react: interfaces::REACT,
+        project_files: interfaces::own_files,
         origin: bound.origin(),
         health_check: studio::HEALTH_CHECK,
     })
@@ -211,26 +209,4 @@ impl PluginHost for UserServers {
 
 fn plugin_tool(tool: ToolSpec) -> PluginTool {
     PluginTool { name: tool.name, description: tool.description, input_schema: tool.input_schema }
-}
-
-/// The specification of the command line, with the files beside it that it refers to.
-fn given_specification(place: &str) -> Result<GivenSpecification, Failure> {
-    if spec::is_address(place) {
-        return Ok(GivenSpecification::Address(place.to_owned()));
-    }
-    let text = String::from_utf8(spec::bytes_of(place)?)
-        .map_err(|_| Failure::user(format!("{place} is not UTF-8 text.")))?;
-    let path = std::path::absolute(Path::new(place)).unwrap_or_default();
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-    let mut documents = std::collections::BTreeMap::new();
-    let mut load = |location: &str| {
-        let read = project_files::read_beneath(&folder, &folder.join(location), LIMIT_BYTES as u64);
-        let bytes = read.map_err(|error| format!("{location} cannot be read: {error}."))?;
-        documents.insert(location.to_owned(), String::from_utf8_lossy(&bytes).into_owned());
-        Ok(bytes)
-    };
-    // What is wrong with it is told on the page.
-    let _ = read_bytes(text.as_bytes(), Some(&name), Some(&mut load));
-    Ok(GivenSpecification::File { name, text, documents })
 }
