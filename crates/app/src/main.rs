@@ -37,9 +37,6 @@ mod stores;
 #[cfg_attr(not(feature = "telemetry"), path = "without_telemetry.rs")]
 mod telemetry;
 mod texts;
-mod toml;
-#[cfg(feature = "postgres")]
-mod workers;
 mod workspaces;
 mod worktrees;
 

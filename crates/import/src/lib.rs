@@ -1,6 +1,6 @@
-//! `dragoman import`: settings and chats of other programs. Shows the plan, and follows it on yes.
+//! Settings and chats of other coding assistants: finds them, plans what would be written, and writes it.
 //!
-//! Invariants: files of other programs are never changed; without a yes nothing is written; a second import changes nothing;
+//! Invariants: files of other programs are never changed; [`prepare`] writes nothing; a second import changes nothing;
 //! servers arrive switched off; what is written for a project takes effect only in a trusted folder.
 
 mod agents;
@@ -12,95 +12,60 @@ mod permissions;
 mod plan;
 mod providers;
 mod secrets;
+pub mod servers;
 mod sources;
+mod toml;
 mod yaml;
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
+use clap::ValueEnum;
 use config::Environment;
-use domain::{Failure, visible_line, visible_text};
+use domain::{Failure, Store, visible_line};
 use serde_json::{Value, json};
 
-use super::failed;
-use crate::lifetime;
-use crate::output::{deliver, print};
 use chats::ForeignChat;
-use plan::{Plan, Program, Scope, Step};
+use plan::{Plan, Scope, Step};
 
-pub(crate) const HELP: &str = "Example:
-  dragoman import                  shows what is there and asks
-  dragoman import --from claude    of one program only
-  dragoman import --dry-run        shows it and changes nothing
-  dragoman import --yes --json     for scripts";
+pub use plan::Program;
 
 /// The server of calls in chats of ECA; `eca` itself is the name of the built-in tools.
 const IMPORTED_ECA: &str = "eca-chat";
 
-#[derive(Args)]
-pub(crate) struct ImportArguments {
-    /// Only from this program; may be given several times.
-    #[arg(long, value_enum, value_name = "PROGRAM")]
-    from: Vec<Program>,
-    /// Leave chats out.
-    #[arg(long)]
-    no_chats: bool,
-    /// Leave settings out.
-    #[arg(long, conflicts_with = "no_chats")]
-    only_chats: bool,
-    /// Import without a question.
-    #[arg(long)]
-    yes: bool,
-    /// Show the plan and change nothing.
-    #[arg(long, conflicts_with = "yes")]
-    dry_run: bool,
-    /// For scripts. Asks nothing: without --yes nothing is changed.
-    #[arg(long)]
-    json: bool,
+/// What to look for.
+pub struct Selection {
+    /// None: all of them.
+    pub programs: Vec<Program>,
+    pub settings: bool,
+    pub chats: bool,
 }
 
 /// What was found and what would be done.
-struct Import<'a> {
+pub struct Import<'a> {
     plan: Plan<'a>,
     chats: Vec<ForeignChat>,
     /// Chats that are in the history already.
     known_chats: usize,
 }
 
-pub(crate) fn run(arguments: &ImportArguments) -> ExitCode {
-    let environment = Environment::from_process();
-    if let Some(failure) = crate::attaching::refusal_inside_tool_call("imports settings") {
-        return failed(&failure);
-    }
-    let folder = crate::workspaces::current_folder().into_iter().next().unwrap_or_else(|| PathBuf::from("."));
-    lifetime::run(async {
-        let import = prepare(&environment, &folder, arguments).await?;
-        if !arguments.json {
-            print(visible_text(&import.text()).as_bytes())?;
-        }
-        let wanted = !import.is_empty() && is_wanted(arguments)?;
-        let written = if wanted { import.write(&environment).await? } else { Vec::new() };
-        let report = import.report(&written, wanted, arguments.json);
-        print(visible_text(&report).as_bytes())
-    })
-}
-
-async fn prepare<'a>(
+/// Looks at the files of other programs. `history` opens the chats that are here; it answers `None` where there are none yet.
+pub async fn prepare<'a>(
     environment: &'a Environment,
     folder: &'a Path,
-    arguments: &ImportArguments,
+    selection: &Selection,
+    history: impl FnOnce() -> Result<Option<Arc<dyn Store>>, Failure>,
 ) -> Result<Import<'a>, Failure> {
-    let programs: Vec<Program> =
-        if arguments.from.is_empty() { Program::value_variants().to_vec() } else { arguments.from.clone() };
+    let programs: &[Program] =
+        if selection.programs.is_empty() { Program::value_variants() } else { &selection.programs };
     let mut plan = Plan::new(environment, folder)?;
-    if !arguments.only_chats {
+    if selection.settings {
         programs.iter().for_each(|program| sources::read(&mut plan, *program));
     }
     let (mut chats, mut known_chats) = (Vec::new(), 0);
-    if !arguments.no_chats {
-        let (found, unusable) = chats::find(environment, folder, &programs);
+    if selection.chats {
+        let (found, unusable) = chats::find(environment, folder, programs);
         for (file, why) in unusable {
             plan.left_out.push(plan::LeftOut { file, what: "chats".to_owned(), why });
         }
@@ -109,11 +74,7 @@ async fn prepare<'a>(
             let what = "parts of a chat".to_owned();
             plan.left_out.push(plan::LeftOut { file: chat.file.clone(), what, why });
         }
-        // A store that is not there knows no chat, and a plan alone does not create it.
-        let journal = match crate::stores::is_there(environment) && !found.is_empty() {
-            true => Some(crate::stores::open(environment)?),
-            false => None,
-        };
+        let journal = if found.is_empty() { None } else { history()? };
         for chat in found {
             let known = match &journal {
                 Some(journal) => journal.newest(&chat.session()).await?,
@@ -128,27 +89,13 @@ async fn prepare<'a>(
     Ok(Import { plan, chats, known_chats })
 }
 
-/// Without a terminal nobody can say yes, so only `--yes` counts.
-fn is_wanted(arguments: &ImportArguments) -> Result<bool, Failure> {
-    if arguments.yes || arguments.dry_run || arguments.json {
-        return Ok(arguments.yes);
-    }
-    if !std::io::stdin().is_terminal() {
-        print("\nThere is no terminal to ask in; `--yes` imports this.\n")?;
-        return Ok(false);
-    }
-    deliver("\nImport this? [y/N] ")?;
-    let mut answer = String::new();
-    let read = std::io::stdin().lock().read_line(&mut answer);
-    Ok(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"))
-}
-
 impl Import<'_> {
-    fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.plan.steps.is_empty() && self.chats.is_empty()
     }
 
-    fn text(&self) -> String {
+    /// The plan, for people.
+    pub fn text(&self) -> String {
         let mut text = String::new();
         let mut section = |title: &str, lines: Vec<String>| {
             if !lines.is_empty() {
@@ -200,8 +147,11 @@ impl Import<'_> {
         lines
     }
 
-    /// Follows the plan. Returns the files that were written.
-    async fn write(&self, environment: &Environment) -> Result<Vec<PathBuf>, Failure> {
+    /// Follows the plan, with chats into the store that `history` opens. Returns the files that were written.
+    pub async fn write(
+        &self,
+        history: impl FnOnce() -> Result<Arc<dyn Store>, Failure>,
+    ) -> Result<Vec<PathBuf>, Failure> {
         let mut written = Vec::new();
         // Settings first: they hold what an agent may not do, and its file alone would make it an agent.
         for scope in [Scope::User, Scope::Project] {
@@ -219,7 +169,7 @@ impl Import<'_> {
             }
         }
         if !self.chats.is_empty() {
-            let journal = crate::stores::open(environment)?;
+            let journal = history()?;
             for chat in &self.chats {
                 chats::write(journal.as_ref(), chat).await?;
             }
@@ -228,7 +178,7 @@ impl Import<'_> {
     }
 
     /// The members of the JSON are a promise to scripts.
-    fn report(&self, written: &[PathBuf], is_written: bool, as_json: bool) -> String {
+    pub fn report(&self, written: &[PathBuf], is_written: bool, as_json: bool) -> String {
         if as_json {
             return format!("{:#}\n", self.json(written, is_written));
         }
@@ -287,7 +237,7 @@ impl Import<'_> {
 }
 
 /// Whether a tool call came with a chat of another program.
-pub(crate) fn is_imported_call(server: &str) -> bool {
+pub fn is_imported_call(server: &str) -> bool {
     Program::value_variants().iter().any(|program| server_name(*program) == server)
 }
 

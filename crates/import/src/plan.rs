@@ -15,7 +15,7 @@ use super::secrets;
 
 /// A program whose files are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Program {
+pub enum Program {
     Claude,
     Codex,
     Opencode,

@@ -13,7 +13,7 @@ use super::markdown::Folder;
 use super::permissions::{self, Context};
 use super::plan::{Plan, Program, RuleList, Scope, Source};
 use super::{gemini, opencode, providers, yaml};
-use crate::mcp_entries::{self, ToolLimit};
+use crate::servers::{self, ToolLimit};
 
 /// Settings with the history of a program can be large.
 const MAX_BYTES: u64 = 32 << 20;
@@ -81,11 +81,11 @@ impl Place {
 
     /// The servers of a file, and their members that have no place here.
     fn servers_of(&self, plan: &mut Plan<'_>, text: &str, is_toml: bool) {
-        let found = match mcp_entries::from_other_program(text, is_toml) {
+        let found = match servers::from_other_program(text, is_toml) {
             Ok(found) => found,
             Err(failure) => return plan.leave_out(&self.0, "MCP servers", failure.message),
         };
-        let limits = mcp_entries::tool_limits(text, is_toml);
+        let limits = servers::tool_limits(text, is_toml);
         for (name, entry) in found {
             let limit = limits.iter().find(|(limited, _)| *limited == name).map(|(_, limit)| limit);
             match limit {
@@ -103,7 +103,7 @@ impl Place {
                 None => plan.server(&self.0, &name, entry),
             }
         }
-        for (name, members) in mcp_entries::unused_members(text, is_toml) {
+        for (name, members) in servers::unused_members(text, is_toml) {
             let what = format!("MCP server {name}, {}", domain::visible_text(&members.join(", ")));
             plan.leave_out(&self.0, what, NO_EQUIVALENT);
         }

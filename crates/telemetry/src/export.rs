@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use config::{Redactor, TelemetryEncoding, TelemetrySettings, TelemetryTarget};
+use config::{TelemetryEncoding, TelemetrySettings, TelemetryTarget};
 use domain::Failure;
 use llm::Network;
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -40,7 +40,7 @@ impl Exporter {
     pub(super) fn new(
         settings: TelemetrySettings,
         network: Network,
-        redactor: Redactor,
+        recorder: Recorder,
         dropped: Arc<AtomicU64>,
     ) -> Self {
         let own = [
@@ -50,7 +50,6 @@ impl Exporter {
         let more = settings.resource.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let more = more.filter(|(key, _)| own.iter().all(|(known, _)| known != key));
         let resource = own.iter().copied().chain(more).map(|(key, value)| attribute(key, value)).collect();
-        let recorder = Recorder::new(redactor);
         Self { settings, network, recorder, resource, dropped, started: now(), is_failing: false }
     }
 

@@ -15,9 +15,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use domain::{Failure, SessionId};
+use llm::Network;
 use tokio::sync::{mpsc, oneshot};
 
-pub(crate) use observe::{observe_model, observe_store};
+pub use observe::{observe_model, observe_store};
 use recorder::Signal;
 
 /// Signals that wait for the exporter.
@@ -37,13 +39,20 @@ struct Queue {
 
 static QUEUE: OnceLock<Queue> = OnceLock::new();
 
+/// Whether a chat is one of a subagent.
+pub type IsSubagent = fn(&SessionId) -> bool;
+
 /// Starts the exporter where the settings ask for it. The first workspace of a process decides.
-pub(crate) fn start(resolved: &config::Resolved) {
+pub fn start(
+    resolved: &config::Resolved,
+    network: fn(&config::Resolved) -> Result<Network, Failure>,
+    is_subagent: IsSubagent,
+) {
     let Some(settings) = &resolved.settings.telemetry else { return };
     if QUEUE.get().is_some() {
         return;
     }
-    let network = match crate::network::of(resolved) {
+    let network = match network(resolved) {
         Ok(network) => network,
         Err(failure) => return tracing::warn!(%failure, "telemetry is not exported"),
     };
@@ -52,13 +61,14 @@ pub(crate) fn start(resolved: &config::Resolved) {
     let dropped = Arc::new(AtomicU64::new(0));
     let queue = Queue { signals, flushes, dropped: dropped.clone(), content: settings.content };
     if QUEUE.set(queue).is_ok() {
-        let exporter = export::Exporter::new(settings.clone(), network, resolved.redactor.clone(), dropped);
+        let recorder = recorder::Recorder::new(resolved.redactor.clone(), is_subagent);
+        let exporter = export::Exporter::new(settings.clone(), network, recorder, dropped);
         tokio::spawn(exporter.run(received, asked));
     }
 }
 
 /// Exports what is left, within a bounded time.
-pub(crate) async fn shut_down() {
+pub async fn shut_down() {
     let Some(queue) = QUEUE.get() else { return };
     let (done, ended) = oneshot::channel();
     let flush = async {

@@ -20,12 +20,12 @@ use super::{QUEUE, Queue};
 const MOST_TEXT: usize = 16 << 10;
 
 /// A store whose facts are seen.
-pub(crate) fn observe_store(store: Arc<dyn Store>) -> Arc<dyn Store> {
+pub fn observe_store(store: Arc<dyn Store>) -> Arc<dyn Store> {
     Arc::new(ObservedStore(store))
 }
 
 /// A model whose calls are seen, where somebody looks.
-pub(crate) fn observe_model(model: Arc<dyn Model>) -> Arc<dyn Model> {
+pub fn observe_model(model: Arc<dyn Model>) -> Arc<dyn Model> {
     if QUEUE.get().is_some() { Arc::new(ObservedModel(model)) } else { model }
 }
 

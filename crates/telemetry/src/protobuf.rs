@@ -1,7 +1,7 @@
 //! The binary form of OTLP, made from its JSON form by a table of the fields that we send.
 //!
 //! Invariant: a field that the table does not have is left out, so the tests compare the result with what the official
-//! package reads (`tests/it/telemetry.rs`). Numbers and types of fields are those of opentelemetry-proto 1.x.
+//! package reads (`crates/app/tests/it/telemetry.rs`). Numbers and types of fields are those of opentelemetry-proto 1.x.
 
 use serde_json::{Map, Value};
 
@@ -175,10 +175,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::telemetry::encode::{SpanKind, SpanPlace, attribute, envelope, span};
+    use crate::encode::{SpanKind, SpanPlace, attribute, envelope, span};
 
     /// What the official Python package reads from these bytes is what was written: checked when the test was written, and
-    /// anew by `tests/it/telemetry.rs` where the package can be installed.
+    /// anew by `crates/app/tests/it/telemetry.rs` where the package can be installed.
     #[test]
     fn a_span_has_the_bytes_of_the_standard() {
         let place = SpanPlace { trace: [0xab; 16], span: [1; 8], parent: Some([2; 8]) };

@@ -7,6 +7,7 @@ use domain::SessionId;
 use domain::model::Tokens;
 use serde_json::Value;
 
+use super::IsSubagent;
 use super::encode::{Attribute, SpanKind, SpanPlace, attribute, span};
 use super::metrics::{Distribution, Labels, Metrics, Sum};
 
@@ -72,10 +73,11 @@ pub(super) struct Recorder {
     parents: HashMap<SessionId, SessionId>,
     folders: HashMap<SessionId, String>,
     redactor: Redactor,
+    is_subagent: IsSubagent,
 }
 
 impl Recorder {
-    pub(super) fn new(redactor: Redactor) -> Self {
+    pub(super) fn new(redactor: Redactor, is_subagent: IsSubagent) -> Self {
         Self {
             spans: Vec::new(),
             metrics: Metrics::default(),
@@ -86,6 +88,7 @@ impl Recorder {
             parents: HashMap::new(),
             folders: HashMap::new(),
             redactor,
+            is_subagent,
         }
     }
 
@@ -110,7 +113,7 @@ impl Recorder {
 
     fn start_turn(&mut self, session: SessionId, at: u64, model: String) {
         // A fork has a parent too, which works on by itself.
-        let parent = self.parents.get(&session).filter(|_| engine::is_subagent(&session));
+        let parent = self.parents.get(&session).filter(|_| (self.is_subagent)(&session));
         let parent = parent.and_then(|parent| self.turns.get(parent)).map(|turn| &turn.place);
         let place = SpanPlace::below(parent);
         let folder = self.folders.get(&session);
@@ -149,7 +152,7 @@ impl Recorder {
 
     fn end_turn(&mut self, session: &SessionId, at: u64, outcome: &'static str) {
         let Some(turn) = self.turns.remove(session) else { return };
-        if engine::is_subagent(session) {
+        if (self.is_subagent)(session) {
             self.parents.remove(session);
             self.folders.remove(session);
         }

@@ -9,10 +9,10 @@ mod checkout;
 mod git;
 mod large_files;
 mod local_repository;
-pub(crate) mod policy;
+pub mod policy;
 mod progress;
 mod report;
-pub(crate) mod repository;
+pub mod repository;
 mod submodules;
 
 use std::path::PathBuf;
@@ -29,8 +29,6 @@ use checkout::{Checkout, Work};
 use policy::Limits;
 use report::Report;
 
-use crate::commands::task_arguments::WorkerArguments;
-
 /// How often a worker without work looks for some.
 const POLL: Duration = Duration::from_millis(500);
 /// How long a worker rests when the database is away.
@@ -42,7 +40,7 @@ const CLEANED: usize = 200;
 const LISTED: usize = 100_000;
 
 /// The chat of a task.
-pub(crate) fn chat_of(task: &str) -> SessionId {
+pub fn chat_of(task: &str) -> SessionId {
     SessionId::new(format!("task-{task}"))
 }
 
@@ -57,7 +55,7 @@ pub(crate) struct Worker {
 }
 
 /// Deletes a task that has ended, its chat first. False: it waits or runs.
-pub(crate) async fn delete_task(queue: &TaskQueue, store: &dyn Store, id: &str) -> Result<bool, Failure> {
+pub async fn delete_task(queue: &TaskQueue, store: &dyn Store, id: &str) -> Result<bool, Failure> {
     let has_ended = |task: &store_postgres::Task| task.ended_at.is_some();
     if !queue.get(id).await?.as_ref().is_none_or(has_ended) {
         return Ok(false);
@@ -74,16 +72,28 @@ enum Halt {
     Lost,
 }
 
-/// Works until a signal comes; with `--drain` until no task is left.
-pub(crate) async fn work(
+/// How a worker works.
+pub struct WorkerOptions {
+    /// End when no task is left.
+    pub drain: bool,
+    /// Print JSON, for scripts.
+    pub json: bool,
+    /// Seconds for one task, where the settings do not allow less.
+    pub timeout: Option<u32>,
+    /// Writes a line to stdout.
+    pub print_line: fn(&str),
+}
+
+/// Works until a signal comes; with `drain` until no task is left.
+pub async fn work(
     environment: &Environment,
     queue: TaskQueue,
     store: Arc<dyn Store>,
-    arguments: &WorkerArguments,
+    options: &WorkerOptions,
 ) -> Result<(), Failure> {
     let resolved = config::resolve(environment, &Inputs::default());
     let mut settings = resolved.settings.worker.clone();
-    let timeout = arguments.timeout.map_or(settings.timeout_seconds, u64::from);
+    let timeout = options.timeout.map_or(settings.timeout_seconds, u64::from);
     settings.timeout_seconds = timeout.min(settings.timeout_seconds);
     policy::check(&settings)?;
     if !resolved.settings.sandbox.enabled {
@@ -93,7 +103,7 @@ pub(crate) async fn work(
     let folder = checkout::private_folder(environment)
         .map_err(|error| Failure::user(format!("There is no folder for checkouts: {error}.")))?;
     let network = git::Network::new(resolved.settings.network.ca_cert_file.as_deref());
-    let report = Report { json: arguments.json };
+    let report = Report { json: options.json, print_line: options.print_line };
     let worker = Worker { queue, store, settings, folder, network, report };
     let stop = CancellationToken::new();
     let signal = process::shutdown_signal()
@@ -103,7 +113,7 @@ pub(crate) async fn work(
         signal.await;
         stopping.cancel();
     });
-    let done = worker.take_tasks(&stop, arguments.drain).await;
+    let done = worker.take_tasks(&stop, options.drain).await;
     waiting.abort();
     process::shutdown().await;
     done

@@ -12,6 +12,7 @@ use super::checkout::Work;
 pub(super) struct Report {
     /// For scripts.
     pub(super) json: bool,
+    pub(super) print_line: fn(&str),
 }
 
 impl Report {
@@ -45,7 +46,6 @@ impl Report {
 
     fn print(&self, value: &Value, line: &str) {
         let text = if self.json { value.to_string() } else { visible_line(line.trim_end()).into_owned() };
-        // A reader that is gone does not stop the work.
-        let _ = crate::commands::print_bytes(format!("{text}\n").as_bytes());
+        (self.print_line)(&text);
     }
 }

@@ -16,7 +16,7 @@ pub(crate) enum Place {
 }
 
 /// The repository of a new task: a folder by its whole path, or an address.
-pub(crate) fn submitted(text: &str) -> Result<String, Failure> {
+pub fn submitted(text: &str) -> Result<String, Failure> {
     if is_address(text) {
         return place(text).map(|_| text.trim_end_matches('/').to_owned()).map_err(Failure::user);
     }
@@ -73,7 +73,7 @@ pub(crate) fn place(text: &str) -> Result<Place, String> {
     Err(refused())
 }
 
-pub(crate) fn check_reference(text: &str) -> Result<(), Failure> {
+pub fn check_reference(text: &str) -> Result<(), Failure> {
     let is_allowed = |char: char| char.is_ascii_alphanumeric() || "/-_.+#@".contains(char);
     let is_plain = !text.is_empty() && text.len() <= 250 && text.chars().all(is_allowed);
     if is_plain && !text.starts_with(['-', '/', '.']) && !text.contains("..") && !text.contains("@{") {

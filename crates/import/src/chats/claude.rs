@@ -6,7 +6,7 @@ use config::Environment;
 use serde_json::Value;
 
 use super::{ForeignChat, Turns, Unusable, day, file_time, files, json_lines, mark_of};
-use crate::commands::import::plan::Program;
+use crate::plan::Program;
 
 pub(super) fn find(environment: &Environment) -> Vec<Result<ForeignChat, Unusable>> {
     let folder = environment.home().join(".claude/projects");

@@ -6,7 +6,7 @@ use config::Environment;
 use serde_json::{Value, json};
 
 use super::{ForeignChat, Turns, Unusable, day, file_time, files, json_lines, mark_of};
-use crate::commands::import::plan::Program;
+use crate::plan::Program;
 
 pub(super) fn find(environment: &Environment) -> Vec<Result<ForeignChat, Unusable>> {
     let home = environment.var("CODEX_HOME").map(PathBuf::from);

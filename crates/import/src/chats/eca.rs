@@ -10,7 +10,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{ForeignChat, Turns, Unusable, day, file_time, mark_of, millis, read, transit};
-use crate::commands::import::plan::Program;
+use crate::plan::Program;
 
 /// Characters of the hash in a folder's name.
 const HASH_CHARS: usize = 8;

@@ -8,7 +8,7 @@ use config::Environment;
 use serde_json::Value;
 
 use super::{ForeignChat, Turns, Unusable, day, file_time, files, mark_of, millis, opencode_database, read};
-use crate::commands::import::plan::Program;
+use crate::plan::Program;
 
 /// A chat in the form that both share.
 pub(super) struct StoredChat {

@@ -174,7 +174,7 @@ impl ChatReader {
             }
             Fact::ItemEnded { item } => {
                 let ItemKind::ToolCall(call) = &item.kind else { return };
-                if crate::commands::import::is_imported_call(&call.server) {
+                if import::is_imported_call(&call.server) {
                     return;
                 }
                 let Some((_, model)) = &self.turn else { return };
