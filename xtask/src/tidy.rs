@@ -34,6 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("mcp", &["domain", "platform", "process", "rpc"]),
     ("language-servers", &["domain", "platform", "process", "rpc"]),
     ("import", &["config", "domain", "platform"]),
+    ("providers", &["config", "domain", "llm", "process"]),
     ("telemetry", &["config", "domain", "llm"]),
     ("worker", &["config", "domain", "platform", "process", "store-postgres", "tools"]),
     ("engine", &["domain", "config", "platform", "undo"]),

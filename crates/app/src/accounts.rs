@@ -12,9 +12,8 @@ use domain::provider::{AccountState, KeySource, LoginField, LoginMethod, LoginSt
 use domain::{BoxFuture, Failure};
 use engine::ProviderAccounts;
 use llm::vendors::{Auth, VENDORS, vendor};
-
-use crate::github::{self, SignInServer};
-use crate::network;
+use providers::github::{self, SignInServer};
+use providers::network;
 
 /// A longer key is a mistake.
 const MAX_KEY_BYTES: usize = 16 << 10;

@@ -4,5 +4,5 @@ pub(crate) use ::telemetry::{observe_model, observe_store, shut_down};
 
 /// Starts the exporter where the settings ask for it.
 pub(crate) fn start(resolved: &config::Resolved) {
-    ::telemetry::start(resolved, crate::network::of, engine::is_subagent);
+    ::telemetry::start(resolved, providers::network::of, engine::is_subagent);
 }

@@ -7,11 +7,11 @@ use config::{Credentials, Environment, Resolved};
 use domain::{BoxFuture, Failure};
 use engine::{NamedText, Skill, Texts};
 use platform::project_files;
+use providers::github::{self, SignInServer};
 use serde_json::Value;
 
-use crate::github::{self, SignInServer};
 use crate::project_rules::AddedRules;
-use crate::{network, providers, skills};
+use crate::skills;
 
 /// Larger rule and command files are ignored.
 const MAX_TEXT_BYTES: u64 = 256 << 10;
@@ -170,7 +170,7 @@ impl WorkspaceTexts {
     async fn sign_in(&self) -> Result<String, Failure> {
         let server = SignInServer::new(
             self.resolved.settings.providers.get(github::PROVIDER),
-            Arc::new(network::of(&self.resolved)?),
+            Arc::new(providers::network::of(&self.resolved)?),
         );
         let device = server.begin().await?;
         let text = format!(

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-pub(crate) const PROVIDER: &str = "github-copilot";
+pub const PROVIDER: &str = "github-copilot";
 const HOME: &str = "https://github.com";
 const HOME_API: &str = "https://api.github.com";
 /// The public client id that editors use to sign in to Copilot.
@@ -25,7 +25,7 @@ const RENEW_BEFORE_SECONDS: i64 = 300;
 
 /// The server and client id of the sign-in.
 #[derive(Clone)]
-pub(crate) struct SignInServer {
+pub struct SignInServer {
     url: String,
     client: String,
     network: Arc<Network>,
@@ -33,7 +33,7 @@ pub(crate) struct SignInServer {
 
 /// The page to open and the code to type there.
 #[derive(Deserialize)]
-pub(crate) struct Device {
+pub struct Device {
     pub verification_uri: String,
     pub user_code: String,
     device_code: String,
@@ -61,19 +61,19 @@ struct ExchangeResponse {
 
 impl SignInServer {
     /// `settings` may name another server or client id.
-    pub(crate) fn new(settings: Option<&config::ProviderSettings>, network: Arc<Network>) -> Self {
+    pub fn new(settings: Option<&config::ProviderSettings>, network: Arc<Network>) -> Self {
         let url = settings.and_then(|it| it.auth_url.as_deref()).unwrap_or(HOME);
         let client = settings.and_then(|it| it.auth_client_id.as_deref()).unwrap_or(CLIENT);
         Self { url: url.trim_end_matches('/').to_owned(), client: client.to_owned(), network }
     }
 
-    pub(crate) async fn begin(&self) -> Result<Device, Failure> {
+    pub async fn begin(&self) -> Result<Device, Failure> {
         let body = json!({"client_id": self.client, "scope": "read:user"});
         self.post("/login/device/code", &body).await
     }
 
     /// Keeps the credential once the user has typed the code, and says that there are new models.
-    pub(crate) fn finish_in_background(
+    pub fn finish_in_background(
         self,
         device: Device,
         credentials: Arc<dyn Credentials>,
@@ -89,7 +89,7 @@ impl SignInServer {
     }
 
     /// Polls until the user has typed the code or the code has expired.
-    pub(crate) async fn finish(&self, device: &Device) -> Result<StoredCredential, Failure> {
+    pub async fn finish(&self, device: &Device) -> Result<StoredCredential, Failure> {
         let polling = async {
             let mut pause = device.interval;
             loop {

@@ -1,4 +1,11 @@
 //! Turns settings into the model registry: one configuration per provider, with the source of its key.
+//!
+//! Owns the keys of AWS and the sign-in at GitHub. Must not know sessions, front-ends or the terminal.
+
+mod aws;
+mod aws_profile;
+pub mod github;
+pub mod network;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,12 +20,8 @@ use llm::{
     Api, Credential, KeySource, ModelConfig, Network, ProviderConfig, RateLimiter, Registry, RetryPolicy,
 };
 
-use crate::aws;
-use crate::github;
-use crate::network;
-
 /// What all providers of a process share.
-pub(crate) struct ProviderDeps {
+pub struct ProviderDeps {
     pub credentials: Arc<dyn Credentials>,
     pub rate_limiter: Arc<RateLimiter>,
     /// How often a call is tried.
@@ -27,7 +30,7 @@ pub(crate) struct ProviderDeps {
 
 impl ProviderDeps {
     /// For a command that is alone, and wants to know at once what does not work.
-    pub(crate) fn new(environment: &Environment) -> Self {
+    pub fn new(environment: &Environment) -> Self {
         Self {
             credentials: Arc::new(CredentialFile::new(environment)),
             rate_limiter: Arc::default(),
@@ -37,7 +40,7 @@ impl ProviderDeps {
 }
 
 /// The models that configuration names.
-pub(crate) struct Configured {
+pub struct Configured {
     pub registry: Registry,
     /// Providers that cannot be used, each with the reason.
     pub problems: Vec<Failure>,
@@ -48,7 +51,7 @@ pub(crate) struct Configured {
 }
 
 /// All models of a configuration. Unusable providers become problems.
-pub(crate) fn configured(resolved: &Resolved, deps: &ProviderDeps) -> Configured {
+pub fn configured(resolved: &Resolved, deps: &ProviderDeps) -> Configured {
     let settings = &resolved.settings;
     let concurrency = usize::try_from(settings.concurrency).unwrap_or(1).max(1);
     let (silence, attempts) = (settings.stream_silence, deps.attempts);
@@ -301,7 +304,7 @@ fn exchanged_key(source: SecretSource, server: github::SignInServer) -> KeySourc
 }
 
 /// Where the key of each provider comes from, for people.
-pub(crate) fn keys(resolved: &Resolved, kept: &[String]) -> Vec<(String, &'static str)> {
+pub fn keys(resolved: &Resolved, kept: &[String]) -> Vec<(String, &'static str)> {
     let configured = &resolved.settings.providers;
     let vendors = VENDORS.iter().map(|vendor: &Vendor| vendor.name.to_owned());
     let own = configured.keys().filter(|name| llm::vendors::vendor(name).is_none()).cloned();

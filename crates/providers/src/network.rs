@@ -9,7 +9,7 @@ use llm::{Network, NetworkSettings};
 
 /// The clients for these settings. A file that cannot be opened is an error at once; its contents are read with the
 /// first request that leaves this machine.
-pub(crate) fn of(resolved: &Resolved) -> Result<Network, Failure> {
+pub fn of(resolved: &Resolved) -> Result<Network, Failure> {
     let settings = resolved.settings.network.clone();
     if settings.client_key_passphrase.is_some() {
         return Err(Failure::config(

@@ -170,7 +170,7 @@ pub(super) async fn get(
     from: Option<u64>,
 ) -> Result<Response, Failure> {
     let inputs = Inputs { workspace_roots: Vec::new(), ..Inputs::default() };
-    let network = crate::network::of(&config::resolve(environment, &inputs))?;
+    let network = providers::network::of(&config::resolve(environment, &inputs))?;
     let mut url = url.to_owned();
     for _ in 0..=MOST_REDIRECTS {
         let client = network.client(&url).await?;
