@@ -35,6 +35,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("language-servers", &["domain", "platform", "process", "rpc"]),
     ("import", &["config", "domain", "platform"]),
     ("providers", &["config", "domain", "llm", "process"]),
+    ("model-hub", &["config", "domain", "local-model", "platform", "providers"]),
+    ("stats", &["domain", "terminal"]),
     ("telemetry", &["config", "domain", "llm"]),
     ("worker", &["config", "domain", "platform", "process", "store-postgres", "tools"]),
     ("engine", &["domain", "config", "platform", "undo"]),

@@ -8,9 +8,9 @@ use std::fmt::Write;
 use config::Environment;
 use domain::Failure;
 
-use super::hub;
+use crate::{Output, hub};
 
-pub(super) struct Choice {
+pub struct Choice {
     /// The name here; `local/<id>` in the list of models.
     pub id: &'static str,
     /// The repository on the hub. Its file of the format Q4_K_M is meant.
@@ -20,7 +20,7 @@ pub(super) struct Choice {
     pub use_for: &'static str,
 }
 
-pub(super) const CHOICES: [Choice; 3] = [
+pub(crate) const CHOICES: [Choice; 3] = [
     Choice {
         id: "qwen2.5-coder-1.5b",
         repository: "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
@@ -44,7 +44,7 @@ pub(super) const CHOICES: [Choice; 3] = [
 /// Computing on fewer cores than this makes the larger models too slow to wait for.
 const CORES_FOR_LARGE: usize = 4;
 
-pub(super) fn find(name: &str) -> Option<&'static Choice> {
+pub fn find(name: &str) -> Option<&'static Choice> {
     let name = name.strip_prefix("local/").unwrap_or(name);
     CHOICES.iter().find(|choice| choice.id == name)
 }
@@ -60,7 +60,7 @@ fn recommended(memory: Option<u64>, cores: usize) -> Option<&'static Choice> {
 }
 
 /// Prints the choice with the facts that the hub states.
-pub(super) async fn print(environment: &Environment) -> Result<(), Failure> {
+pub async fn print(environment: &Environment, output: Output) -> Result<(), Failure> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let memory = total_memory();
     let advice = recommended(memory, cores).map(|choice| choice.id);
@@ -95,7 +95,7 @@ pub(super) async fn print(environment: &Environment) -> Result<(), Failure> {
     if let Some(failure) = unreachable {
         let _ = writeln!(text, "\nSizes and licenses are missing: {failure}");
     }
-    crate::output::print(text)
+    (output.print)(&text)
 }
 
 /// Gigabytes of memory in this machine, where the system tells.

@@ -16,9 +16,8 @@ use reqwest::header::{LOCATION, RANGE};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::choices::Choice;
-use super::embedded::filled_bar;
-use crate::output::{note_part, print_line};
+use crate::choices::Choice;
+use crate::{Output, filled_bar};
 
 /// A request without an answer, and a download without data, fail after this time.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -31,7 +30,7 @@ const SPARE_BYTES: u64 = 500_000_000;
 const DEFAULT_HUB: &str = "https://huggingface.co";
 
 /// What the hub states about a file.
-pub(super) struct HubFile {
+pub(crate) struct HubFile {
     repository: String,
     name: String,
     pub bytes: u64,
@@ -39,13 +38,13 @@ pub(super) struct HubFile {
     pub license: String,
 }
 
-pub(super) async fn pull_choice(environment: &Environment, choice: &Choice) -> Result<(), Failure> {
+pub async fn pull_choice(environment: &Environment, choice: &Choice, output: Output) -> Result<(), Failure> {
     let file = facts_of_choice(environment, choice).await?;
-    download(environment, &file, choice.id).await
+    download(environment, &file, choice.id, output).await
 }
 
 /// `file` is `OWNER/REPO/FILE.gguf`.
-pub(super) async fn pull_file(environment: &Environment, file: &str) -> Result<(), Failure> {
+pub async fn pull_file(environment: &Environment, file: &str, output: Output) -> Result<(), Failure> {
     let parts: Vec<&str> = file.split('/').collect();
     let good = parts.len() >= 3 && file.ends_with(".gguf") && parts.iter().all(|part| is_plain(part));
     if !good {
@@ -55,10 +54,10 @@ pub(super) async fn pull_file(environment: &Environment, file: &str) -> Result<(
     let (repository, name) = (parts[..2].join("/"), parts[2..].join("/"));
     let stem = parts.last().and_then(|last| last.strip_suffix(".gguf")).unwrap_or_default().to_lowercase();
     let file = facts(environment, &repository, |candidate| candidate == name).await?;
-    download(environment, &file, &stem).await
+    download(environment, &file, &stem, output).await
 }
 
-pub(super) async fn facts_of_choice(environment: &Environment, choice: &Choice) -> Result<HubFile, Failure> {
+pub(crate) async fn facts_of_choice(environment: &Environment, choice: &Choice) -> Result<HubFile, Failure> {
     facts(environment, choice.repository, |name| name.to_lowercase().ends_with("q4_k_m.gguf")).await
 }
 
@@ -100,32 +99,42 @@ async fn facts(
     })
 }
 
-async fn download(environment: &Environment, file: &HubFile, id: &str) -> Result<(), Failure> {
+async fn download(
+    environment: &Environment,
+    file: &HubFile,
+    id: &str,
+    output: Output,
+) -> Result<(), Failure> {
     let models = environment.models_dir();
     let path = models.join(format!("{id}.gguf"));
     if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() == file.bytes) {
-        return print_line(&format!("local/{id} is already installed: {}", path.display()));
+        return output.print_line(&format!("local/{id} is already installed: {}", path.display()));
     }
     let mut incoming = Incoming::resume(&models, id).map_err(|error| Failure::user(error.to_string()))?;
     check_space(&models, file.bytes.saturating_sub(incoming.written()))?;
     let gigabytes = file.bytes as f64 / 1e9;
-    print_line(&format!(
+    output.print_line(&format!(
         "{} of {} ({gigabytes:.1} GB, license {})",
         file.name, file.repository, file.license
     ))?;
     if incoming.written() > 0 {
         let megabytes = incoming.written() / 1_000_000;
-        print_line(&format!("Continuing after the {megabytes} MB that are already there."))?;
+        output.print_line(&format!("Continuing after the {megabytes} MB that are already there."))?;
     }
     if incoming.written() != file.bytes {
-        fetch(environment, file, &mut incoming).await?;
+        fetch(environment, file, &mut incoming, output).await?;
     }
     let unexpected = |error: local_model::InstallError| Failure::user(error.to_string());
     let path = incoming.finish_checked(file.bytes, &file.sha256, Engine::check).map_err(unexpected)?;
-    print_line(&format!("local/{id} is installed: {}", path.display()))
+    output.print_line(&format!("local/{id} is installed: {}", path.display()))
 }
 
-async fn fetch(environment: &Environment, file: &HubFile, incoming: &mut Incoming) -> Result<(), Failure> {
+async fn fetch(
+    environment: &Environment,
+    file: &HubFile,
+    incoming: &mut Incoming,
+    output: Output,
+) -> Result<(), Failure> {
     let url = format!("{}/{}/resolve/main/{}", hub(environment), file.repository, file.name);
     let unwritable = |error: local_model::InstallError| Failure::user(error.to_string());
     let response = get(environment, &url, Some(incoming.written()).filter(|done| *done > 0)).await?;
@@ -141,7 +150,7 @@ async fn fetch(environment: &Environment, file: &HubFile, incoming: &mut Incomin
         let next = tokio::select! {
             next = tokio::time::timeout_at(silent_until, body.next()) => next,
             _ = redraw.tick(), if is_terminal => {
-                note_part(&format!("\r{}", filled_bar(incoming.written(), file.bytes)));
+                (output.note_part)(&format!("\r{}", filled_bar(incoming.written(), file.bytes)));
                 continue;
             }
         };
@@ -155,7 +164,7 @@ async fn fetch(environment: &Environment, file: &HubFile, incoming: &mut Incomin
         incoming.write(&bytes).map_err(unwritable)?;
     }
     if is_terminal {
-        note_part(&format!("\r{}\r", " ".repeat(64)));
+        (output.note_part)(&format!("\r{}\r", " ".repeat(64)));
     }
     if incoming.written() < file.bytes {
         return Err(interrupted("the connection ended early"));
@@ -164,7 +173,7 @@ async fn fetch(environment: &Environment, file: &HubFile, incoming: &mut Incomin
 }
 
 /// Follows redirects by hand: each address gets a client of its own, and nothing but the range goes along.
-pub(super) async fn get(
+pub(crate) async fn get(
     environment: &Environment,
     url: &str,
     from: Option<u64>,

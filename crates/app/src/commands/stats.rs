@@ -1,11 +1,6 @@
-//! `dragoman stats`: what was used, by day, model, project, chat and tool, read from the stored chats.
+//! `dragoman stats`: what was used, by day, model, project, chat and tool.
 //!
-//! Invariants: nothing is sent anywhere and no model is asked; usage counts once, in the chat that caused it (a fork's
-//! copied history counts for the chat it was copied from).
-
-mod collect;
-mod page;
-mod text;
+//! Invariant: nothing is sent anywhere and no model is asked.
 
 use std::io::Write;
 use std::path::Path;
@@ -13,11 +8,15 @@ use std::process::ExitCode;
 
 use config::Environment;
 use domain::Failure;
+use stats::ChatKinds;
 
 use super::failed;
 use crate::cli::StatsArguments;
 use crate::output::print;
 use crate::{lifetime, stores};
+
+const KINDS: ChatKinds =
+    ChatKinds { is_subagent: engine::is_subagent, is_imported: import::is_imported_call };
 
 pub(crate) fn run(arguments: StatsArguments) -> ExitCode {
     let environment = Environment::from_process();
@@ -27,14 +26,14 @@ pub(crate) fn run(arguments: StatsArguments) -> ExitCode {
     };
     lifetime::run(async {
         let workspace = arguments.here.then(crate::workspaces::current_folder);
-        let stats = collect::collect(journal.as_ref(), workspace, arguments.days).await?;
+        let stats = stats::collect(journal.as_ref(), workspace, arguments.days, KINDS).await?;
         if arguments.json {
             print(format!("{:#}\n", stats.json()))
         } else if let Some(path) = &arguments.html {
-            write(path, &page::render(&stats))?;
+            write(path, &stats::page::render(&stats))?;
             print(format!("Written to {}.\n", path.display()))
         } else {
-            print(text::render(&stats, columns(&environment)))
+            print(stats::text::render(&stats, columns(&environment)))
         }
     })
 }

@@ -88,13 +88,7 @@ fn line(model: &ModelInfo, default: bool) -> String {
 }
 
 #[cfg(feature = "local")]
-mod choices;
-#[cfg(feature = "local")]
 mod embedded;
-#[cfg(feature = "local")]
-mod hub;
-#[cfg(feature = "local")]
-mod package_index;
 
 #[cfg(not(feature = "local"))]
 mod embedded {
