@@ -34,6 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("mcp", &["domain", "platform", "process", "rpc"]),
     ("language-servers", &["domain", "platform", "process", "rpc"]),
     ("import", &["config", "domain", "platform"]),
+    ("plugins", &["config", "domain", "platform", "process"]),
     ("providers", &["config", "domain", "llm", "process"]),
     ("model-hub", &["config", "domain", "local-model", "platform", "providers"]),
     ("stats", &["domain", "terminal"]),

@@ -86,7 +86,7 @@ impl Texts for WorkspaceTexts {
     }
 
     fn plugins(&self) -> String {
-        crate::commands::plugins::list(&self.resolved.plugins)
+        plugins::list(&self.resolved.plugins)
     }
 
     fn global_agents_file(&self) -> Option<PathBuf> {

@@ -1,84 +1,28 @@
-//! `dragoman plugins`: looks at plugins, pins their sources, installs, updates and uninstalls them.
+//! Plugins: looks at them, pins their sources, installs, updates and uninstalls them.
 //!
 //! Invariant: nothing of a source is used before the user has seen it and agreed; an update shows its changes first.
 
 mod fetch;
 
-use std::io::{BufRead, IsTerminal};
 use std::path::Path;
-use std::process::ExitCode;
 
-use clap::Subcommand;
 use config::plugins::{self, Plugin, PluginPin, PluginSource, Plugins};
-use config::{Environment, Inputs, ManagedRules, NewValue, SettingsChange, SettingsFile};
-use domain::{Failure, visible_line, visible_text};
+use config::{Environment, ManagedRules, NewValue, SettingsChange, SettingsFile};
+use domain::{Failure, visible_line};
 use serde_json::{Value, json};
 
-use super::failed;
-use crate::output::{deliver, print_line};
-use crate::workspaces;
 use fetch::Snapshot;
+
+/// Shows a text, asks a question, and answers whether the user agrees.
+pub type Confirm<'a> = &'a dyn Fn(&str, &str) -> Result<bool, Failure>;
 
 /// Files of a plugin that are listed; more are counted.
 const MOST_FILES: usize = 200;
 /// The files of a plugin that start programs or change settings are shown whole.
 const SHOWN_WHOLE: &[&str] = &["hooks/hooks.json", ".mcp.json", "eca.json"];
 
-#[derive(Subcommand)]
-pub(crate) enum PluginsTask {
-    /// The sources, their pinned versions and their plugins.
-    #[command(after_help = "Example:\n  dragoman plugins list")]
-    List,
-    /// Show what a plugin brings, and use it if you agree: NAME or NAME@SOURCE.
-    #[command(after_help = "Example:\n  dragoman plugins install standards@company")]
-    Install {
-        plugin: String,
-        /// Agree without a question.
-        #[arg(long)]
-        yes: bool,
-    },
-    /// Show what has changed in a source since it was pinned, and use the new version if you agree.
-    #[command(after_help = "Example:\n  dragoman plugins update company")]
-    Update {
-        source: String,
-        /// Agree without a question.
-        #[arg(long)]
-        yes: bool,
-    },
-    /// Use a plugin no longer.
-    #[command(after_help = "Example:\n  dragoman plugins uninstall standards")]
-    Uninstall { plugin: String },
-}
-
-pub(crate) fn run(task: PluginsTask) -> ExitCode {
-    if !matches!(task, PluginsTask::List)
-        && let Some(failure) = crate::attaching::refusal_inside_tool_call("changes plugins")
-    {
-        return failed(&failure);
-    }
-    let environment = Environment::from_process();
-    let inputs = Inputs { workspace_roots: workspaces::current_folder(), ..Inputs::default() };
-    let known = config::resolve(&environment, &inputs).plugins;
-    let done = match task {
-        PluginsTask::List => Ok(list(&known)),
-        PluginsTask::Install { plugin, yes } => block_on(install(&environment, &known, &plugin, yes)),
-        PluginsTask::Update { source, yes } => block_on(update(&environment, &known, &source, yes)),
-        PluginsTask::Uninstall { plugin } => uninstall(&environment, &plugin),
-    };
-    match done {
-        Ok(text) => super::print_bytes(format!("{}\n", visible_text(text.trim_end())).as_bytes()),
-        Err(failure) => failed(&failure),
-    }
-}
-
-fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::internal(format!("No runtime: {error}.")))?;
-    runtime.block_on(work)
-}
-
 /// What `/plugins` and `dragoman plugins list` show.
-pub(crate) fn list(known: &Plugins) -> String {
+pub fn list(known: &Plugins) -> String {
     let mut lines = Vec::new();
     for source in &known.sources {
         let version = match &source.pin {
@@ -110,11 +54,12 @@ pub(crate) fn list(known: &Plugins) -> String {
     lines.join("\n")
 }
 
-async fn install(
+/// Uses a plugin, if the user agrees.
+pub async fn install(
     environment: &Environment,
     known: &Plugins,
     entry: &str,
-    yes: bool,
+    confirm: Confirm<'_>,
 ) -> Result<String, Failure> {
     let (source, snapshot, plugin) = look_up(environment, known, entry).await?;
     let name = format!("{}@{}", plugin.name, source.name);
@@ -124,7 +69,7 @@ async fn install(
         Some(_) => format!("Pin {} to this version and use {}?", source.name, plugin.name),
         None => format!("Use {}?", plugin.name),
     };
-    if !confirm(&text, &question, yes)? {
+    if !confirm(&text, &question)? {
         return Ok(format!("{name} is not installed."));
     }
     if let Some(snapshot) = snapshot {
@@ -206,11 +151,12 @@ async fn offer(source: PluginSource) -> Result<Offer, Failure> {
     Ok(Offer { snapshot, plugins, source })
 }
 
-async fn update(
+/// Uses the newest version of a source, if the user agrees.
+pub async fn update(
     environment: &Environment,
     known: &Plugins,
     name: &str,
-    yes: bool,
+    confirm: Confirm<'_>,
 ) -> Result<String, Failure> {
     let source = known.sources.iter().find(|source| source.name == name).ok_or_else(|| {
         Failure::user(format!("There is no source {name}.")).hint("`dragoman plugins list` shows them.")
@@ -228,7 +174,7 @@ async fn update(
     }
     let changes = fetch::changes(&pin.folder, snapshot.folder()).await?;
     let text = format!("{name} from {before:.12} to {after:.12}:\n\n{changes}");
-    if !confirm(&text, &format!("Use this version of {name}?"), yes)? {
+    if !confirm(&text, &format!("Use this version of {name}?"))? {
         return Ok(format!("{name} stays at {before:.12}."));
     }
     // A marketplace that cannot be used is not pinned.
@@ -237,7 +183,8 @@ async fn update(
     Ok(format!("{name} is at {after:.12}. Chats that start from now on use it."))
 }
 
-fn uninstall(environment: &Environment, entry: &str) -> Result<String, Failure> {
+/// Takes a plugin out of the settings of the user.
+pub fn uninstall(environment: &Environment, entry: &str) -> Result<String, Failure> {
     let file = SettingsFile::of_user(environment);
     let values = file.values()?;
     let listed = values.get("plugins").and_then(|section| section.get("install")).and_then(Value::as_array);
@@ -275,19 +222,4 @@ fn describe(plugin: &Plugin, commit: Option<&str>) -> String {
 
 fn name_of(path: &Path) -> String {
     visible_line(&path.display().to_string()).into_owned()
-}
-
-fn confirm(text: &str, question: &str, yes: bool) -> Result<bool, Failure> {
-    print_line(&visible_text(text))?;
-    if yes {
-        return Ok(true);
-    }
-    if !std::io::stdin().is_terminal() {
-        return Err(Failure::user("Nobody can be asked here.")
-            .hint("Look at the text above, and add --yes to agree."));
-    }
-    deliver(format!("{question} [y/N] "))?;
-    let mut answer = String::new();
-    let read = std::io::stdin().lock().read_line(&mut answer);
-    Ok(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"))
 }
