@@ -215,8 +215,7 @@ impl Network {
         if let Some(client) = cell.get() {
             return Ok(client);
         }
-        // Fails only where one is installed already, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        tls::install();
         let builder = Client::builder()
             .redirect(redirect::Policy::none())
             .no_proxy()

@@ -246,7 +246,7 @@ impl Page {
     pub(crate) async fn open(bound: &Bound) -> Self {
         let link = bound.new_link().unwrap();
         let token = link.split("#token=").nth(1).unwrap();
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        tls::install();
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         let response = client
             .post(format!("{}/session", bound.origin()))
