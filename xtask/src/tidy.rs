@@ -87,7 +87,7 @@ const ALLOWED_IN_TESTS: &[(&str, &str)] = &[
 pub fn problems() -> Vec<String> {
     let root = root();
     let mut problems = dependencies(&root);
-    problems.extend(crate::ceilings::problems(&root));
+    problems.extend(crate::budgets::problems(&root));
     problems.extend(crate::deny::problems(&root));
     problems.extend(crate::publishing::problems(&root));
     problems.extend(crate::workflows::problems(&root));
