@@ -34,7 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("tools", &["domain", "git", "platform", "process", "tls"]),
     ("mcp", &["domain", "platform", "process", "rpc", "tls"]),
     ("language-servers", &["domain", "platform", "process", "rpc"]),
-    ("import", &["config", "domain", "platform"]),
+    ("import", &["config", "domain", "llm", "platform"]),
     ("plugins", &["config", "domain", "platform", "process"]),
     ("providers", &["config", "domain", "llm", "process"]),
     ("model-hub", &["config", "domain", "local-model", "platform", "providers"]),

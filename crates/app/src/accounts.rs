@@ -68,7 +68,9 @@ impl WorkspaceAccounts {
         let device = server.begin().await?;
         let step =
             LoginStep::DeviceCode { url: device.verification_uri.clone(), code: device.user_code.clone() };
-        server.finish_in_background(device, self.credentials.clone(), self.changes.clone());
+        let changes = self.changes.clone();
+        let publish = move || changes.publish(CatalogKind::Models);
+        server.finish_in_background(device, self.credentials.clone(), publish);
         Ok(step)
     }
 }

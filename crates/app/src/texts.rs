@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config::{Credentials, Environment, Resolved};
+use domain::event::CatalogKind;
 use domain::{BoxFuture, Failure};
 use engine::{NamedText, Skill, Texts};
 use platform::project_files;
@@ -177,7 +178,9 @@ impl WorkspaceTexts {
             "Open {} and type the code **{}**. When you have done so, the models of GitHub Copilot appear in the list.",
             device.verification_uri, device.user_code
         );
-        server.finish_in_background(device, self.credentials.clone(), self.changes.clone());
+        let changes = self.changes.clone();
+        let publish = move || changes.publish(CatalogKind::Models);
+        server.finish_in_background(device, self.credentials.clone(), publish);
         Ok(text)
     }
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use config::{AccessToken, Credentials, StoredCredential};
-use domain::event::CatalogKind;
 use domain::{Failure, FailureKind};
 use llm::{Credential, Network};
 use serde::Deserialize;
@@ -72,17 +71,17 @@ impl SignInServer {
         self.post("/login/device/code", &body).await
     }
 
-    /// Keeps the credential once the user has typed the code, and says that there are new models.
+    /// Keeps the credential once the user has typed the code, and then calls `on_signed_in`: there are new models.
     pub fn finish_in_background(
         self,
         device: Device,
         credentials: Arc<dyn Credentials>,
-        changes: engine::CatalogChanges,
+        on_signed_in: impl FnOnce() + Send + 'static,
     ) {
         tokio::spawn(async move {
             let signed_in = self.finish(&device).await.and_then(|it| credentials.put(PROVIDER, it));
             match signed_in {
-                Ok(()) => changes.publish(CatalogKind::Models),
+                Ok(()) => on_signed_in(),
                 Err(failure) => tracing::warn!(%failure, "the sign-in failed"),
             }
         });

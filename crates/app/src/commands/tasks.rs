@@ -117,7 +117,9 @@ pub(crate) fn worker(arguments: &WorkerArguments, level: Option<Level>) -> ExitC
             json: arguments.json,
             timeout: arguments.timeout,
             // A reader that is gone does not stop the work.
-            print_line: |line| drop(super::finish(crate::output::print_line(line))),
+            print_line: |line| {
+                let _ = super::finish(crate::output::print_line(line));
+            },
         };
         worker::work(&environment, queue, store, &options).await
     })
