@@ -11,6 +11,7 @@ use domain::event::{Fact, Level, Notice};
 use domain::item::{Item, ItemKind, Part};
 use domain::tool::{Review, ToolEffect};
 use domain::{Failure, ItemId, TurnId, visible_line};
+use platform::project_files;
 use serde_json::{Value, json};
 use undo::{Action, CommandSnapshot, Coverage, Outcome, Plan, TurnKey, UndoError, UndoStore};
 

@@ -9,6 +9,7 @@ use domain::model::ModelInfo;
 use domain::taint::Taint;
 use domain::tool::{Tool, ToolEffect};
 use domain::tool_call::Origin;
+use platform::project_files;
 
 use crate::behavior::canonical;
 use crate::own_text::own_text;
