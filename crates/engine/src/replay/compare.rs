@@ -10,11 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::event::{Fact, SessionUsage, Spent};
 use domain::item::{Item, ItemKind};
 use domain::model::Tokens;
+use domain::note::NoteAbout;
 use domain::tool_call::{Details, ToolState};
 use domain::{AskId, ItemId, Recorded, SessionId};
 
 use super::Difference;
 use crate::slash::aside;
+use crate::tool_calls::reviewer;
 use crate::web_search;
 
 /// How the notices of a failover name the next model.
@@ -85,9 +87,9 @@ fn lanes(facts: &[Recorded], given: usize) -> Lanes {
         if let Fact::UsageChanged { usage: now } = fact {
             for Spent { purpose, model, tokens, .. } in added_calls(&usage, now) {
                 // The chats of subagents are replayed by themselves, and no tool and command runs again.
-                if !["subagents", web_search::PURPOSE, aside::PURPOSE, crate::spending::TOOLS]
-                    .contains(&purpose.as_str())
-                {
+                let of_others =
+                    [reviewer::PURPOSE, web_search::PURPOSE, aside::PURPOSE, crate::spending::TOOLS];
+                if purpose != "subagents" && !of_others.contains(&purpose.as_str()) {
                     add(Lane::Usage(purpose), Entry::Used { model, tokens });
                 }
             }
@@ -136,6 +138,8 @@ pub(super) fn is_of_hook(item: &Item) -> bool {
     match &item.kind {
         ItemKind::Hook(_) => true,
         ItemKind::SystemText { text } => text.starts_with(HOOK_MESSAGE),
+        // No reviewer is asked in a replay.
+        ItemKind::Note(note) => note.about == NoteAbout::Review,
         ItemKind::UserMessage { .. }
         | ItemKind::AgentMessage { .. }
         | ItemKind::Reasoning { .. }
@@ -241,6 +245,7 @@ fn normalize_item(item: &mut Item, ranks: &Ranks) {
         | ItemKind::Command { .. }
         | ItemKind::SystemText { .. }
         | ItemKind::Hook(_)
+        | ItemKind::Note(_)
         | ItemKind::Flag { .. } => {}
     }
 }

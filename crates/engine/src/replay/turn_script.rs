@@ -8,6 +8,7 @@ use domain::command::SessionSettings;
 use domain::event::{Fact, Outcome, SessionUsage};
 use domain::item::{Item, ItemKind, Part};
 use domain::model::Tokens;
+use domain::note::NoteAbout;
 use domain::{Answer, AskId, AskKind, Failure, ItemId, Recorded, ToolState, TurnId};
 
 use super::answer_script::{self, AnswerScript, ItemRecord};
@@ -19,6 +20,9 @@ pub(super) struct Unreplayable(pub(super) &'static str);
 
 const PANICKED: &str = "The turn broke off because of a mistake in Dragoman; the journal does not say where.";
 const BY_HOOK: &str = "A hook changed the course of the turn, and hooks do not run in a replay.";
+const BY_GOAL: &str = "The turn worked toward a goal, and its checks do not run in a replay.";
+const BY_NOTE: &str =
+    "Instructions had changed or old results were left out, which a replay does not find out again.";
 const STOPPED_AND_KILLED: &str =
     "The turn was stopped, and the process died before it ended; the journal does not say at which moment.";
 const NO_MESSAGE: &str = "The process ended before the message of the turn was stored.";
@@ -90,6 +94,7 @@ impl TurnScript {
         let (body, end) = split(facts, outcome);
         let items = records(body);
         refuse_hooks(outcome, &items)?;
+        refuse_notes(&items)?;
         if end == TurnEnd::Killed && items.values().any(was_stopped) {
             return Err(Unreplayable(STOPPED_AND_KILLED));
         }
@@ -224,6 +229,7 @@ impl PieceReader {
                     }
                 }
             },
+            ItemKind::Note(note) if note.about == NoteAbout::Review => {}
             ItemKind::UserMessage { text, .. } => {
                 let text = text.clone();
                 match self.open_answer() {
@@ -243,6 +249,13 @@ impl PieceReader {
                 match self.open_answer().filter(|answer| answer.step == step && answer.failed.is_none()) {
                     Some(answer) => answer.items.push(record),
                     None => self.push(AnswerScript { items: vec![record], ..AnswerScript::new(step) }),
+                }
+            }
+            ItemKind::Note(note) => {
+                let note = (**note).clone();
+                match self.open_answer() {
+                    Some(answer) => answer.notes.push(note),
+                    None => self.push(AnswerScript { notes: vec![note], ..AnswerScript::new(step) }),
                 }
             }
             ItemKind::Command { .. } | ItemKind::Hook(_) | ItemKind::Flag { .. } => {}
@@ -348,6 +361,19 @@ fn refuse_hooks(outcome: &Outcome, items: &BTreeMap<ItemId, ItemRecord>) -> Resu
         _ => false,
     };
     if items.values().any(by_hook) { Err(Unreplayable(BY_HOOK)) } else { Ok(()) }
+}
+
+/// What the engine finds out at the time of a turn, about files and clocks, is not in a journal.
+fn refuse_notes(items: &BTreeMap<ItemId, ItemRecord>) -> Result<(), Unreplayable> {
+    let about = items.values().find_map(|record| match &record.last.kind {
+        ItemKind::Note(note) => match note.about {
+            NoteAbout::Goal(_) => Some(BY_GOAL),
+            NoteAbout::Instructions | NoteAbout::ResultsCleared { .. } => Some(BY_NOTE),
+            NoteAbout::Verification | NoteAbout::Review | NoteAbout::Report => None,
+        },
+        _ => None,
+    });
+    about.map_or(Ok(()), |reason| Err(Unreplayable(reason)))
 }
 
 fn is_compaction(text: &str) -> bool {

@@ -28,7 +28,7 @@ use crate::refusal::{refuse, reject_all};
 use crate::router::workspaces::own_workspace;
 use crate::slash;
 use crate::subagents::EndedSubagent;
-use crate::turn::instructions::Instructions;
+use crate::turn::instructions::KnownInstructions;
 use crate::turn::start;
 use crate::{LiveSessions, behavior};
 
@@ -112,8 +112,7 @@ pub(crate) struct Actor {
     turn: Option<RunningTurn>,
     /// All loaded chats, until a task watches over the lease.
     pub(crate) unguarded: Option<LiveSessions>,
-    /// The instructions by behavior, model and whether it uses tools, made once so that the provider's cache holds.
-    pub(crate) instructions: Option<((String, String, bool), Instructions)>,
+    pub(crate) instructions: KnownInstructions,
     /// The parent of a subagent waits for its end.
     ended: Option<oneshot::Sender<EndedSubagent>>,
 }
@@ -153,7 +152,7 @@ impl Actor {
             created_at,
             turn: None,
             unguarded: Some(live),
-            instructions: None,
+            instructions: KnownInstructions::default(),
             ended,
         };
         if let Some(create) = create {

@@ -220,7 +220,7 @@ impl Session {
     }
 
     /// The chat that a person began: this one, or that of a subagent's outermost parent.
-    fn root(&self) -> &Self {
+    pub(crate) fn root(&self) -> &Self {
         self.inherited.as_ref().map_or(self, |inherited| inherited.parent.root())
     }
 

@@ -6,6 +6,7 @@
 pub(crate) mod aside;
 mod costs;
 mod export;
+mod goal;
 mod lists;
 mod output;
 
@@ -23,6 +24,7 @@ use crate::session::actor::Actor;
 use crate::turn::start::{self, Launch};
 use crate::turn::{compaction, instructions};
 use crate::workspace::Workspace;
+use goal::GoalRequest;
 
 const INIT: &str = include_str!("../texts/init.md");
 const SKILL_CREATE: &str = include_str!("../texts/skill_create.md");
@@ -57,14 +59,21 @@ enum Native {
     Chats,
     Aside,
     SyncSystemPrompt,
+    Goal,
     /// What does it, where a chat is no place for it.
     Elsewhere(&'static str),
 }
 
 /// Command, name, description, argument.
-const NATIVE: [(Native, &str, &str, Option<&str>); 32] = [
+const NATIVE: [(Native, &str, &str, Option<&str>); 33] = [
     (Native::Init, "init", "Write or improve AGENTS.md for this project", None),
     (Native::Compact, "compact", "Replace the history by a summary", Some("what to keep")),
+    (
+        Native::Goal,
+        "goal",
+        "Work until a command succeeds or a condition holds; alone: show the goal",
+        Some("command or condition, resume, off"),
+    ),
     (Native::Costs, "costs", "Tokens and money this chat has used", None),
     (Native::Config, "config", "The settings in force and where each comes from", None),
     (Native::Doctor, "doctor", "What is configured, reachable and missing", None),
@@ -125,6 +134,8 @@ const REMOTE: &str =
 pub(crate) struct ParsedCommand {
     name: String,
     arguments: Vec<String>,
+    /// Everything after the name.
+    rest: String,
     kind: CommandKind,
 }
 
@@ -205,7 +216,7 @@ pub(crate) fn parse(session: &Session, text: &str) -> Option<ParsedCommand> {
     } else {
         return None;
     };
-    Some(ParsedCommand { name: name.to_owned(), arguments, kind })
+    Some(ParsedCommand { name: name.to_owned(), arguments, rest: rest.to_owned(), kind })
 }
 
 /// Whether the typed line is a command that restores files: `/undo` or `/redo`, without `preview`.
@@ -222,7 +233,13 @@ pub(crate) fn run(
     command: ParsedCommand,
     reply: Reply<Accepted>,
 ) {
-    if !asks_model(&command.kind) {
+    let goal = match command.kind {
+        CommandKind::Native(Native::Goal) if actor.session.workspace.recording.is_none() => {
+            goal::request(&actor.session, &command.rest)
+        }
+        _ => None,
+    };
+    if goal.is_none() && !asks_model(&command.kind) {
         return answer(actor, turn, text, command, reply);
     }
     let model = match start::choose_model(&actor.session) {
@@ -231,7 +248,10 @@ pub(crate) fn run(
     };
     accept(turn, &model.info().id, reply);
     let (cancel, limits) = (CancellationToken::new(), TurnLimits::default());
-    let launch = Launch { id: turn, model, frontend, cancel, limits };
+    let launch = Launch { id: turn, model, frontend, cancel, limits, goal: None };
+    if let Some(GoalRequest { goal, parts }) = goal {
+        return Launch { goal: Some(goal), ..launch }.with_message(actor, text, parts);
+    }
     match command.kind {
         CommandKind::Native(Native::Compact) => compact(actor, launch, text, &command.arguments),
         CommandKind::Native(Native::SkillCreate) => {
@@ -298,13 +318,13 @@ fn answer(actor: &mut Actor, turn: TurnId, text: String, command: ParsedCommand,
     show_command(&session, turn, model, text);
     let cancel = CancellationToken::new();
     if let CommandKind::Native(Native::SyncSystemPrompt) = command.kind {
-        actor.instructions = None;
+        actor.instructions.forget();
     }
     let system_prompt = match command.kind {
         CommandKind::Native(Native::PromptShow | Native::Aside) => {
             let model: Option<Arc<dyn Model>> = start::choose_model(&session).ok();
             let info = model.map(|model| model.info()).unwrap_or_default();
-            instructions::of(actor, &info).system
+            instructions::of(&actor.session, &actor.instructions, &info).system
         }
         CommandKind::Native(_) | CommandKind::McpPrompt | CommandKind::Custom(_) | CommandKind::Skill(_) => {
             Vec::new()

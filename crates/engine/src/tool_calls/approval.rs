@@ -79,13 +79,16 @@ pub struct ApprovalDecision {
     pub once: bool,
     /// A hook refused it.
     pub by_hook: bool,
+    /// A model that the user named may allow it before a person is asked.
+    pub reviewable: bool,
 }
 
 impl ApprovalDecision {
     fn new(decision: Decision, reason: impl Into<String>) -> Self {
         // Paths and hooks are in it: every character of them is visible.
         let reason = domain::visible_text(&reason.into()).into_owned();
-        Self { decision, reason, unasked: false, contained: false, once: false, by_hook: false }
+        let (unasked, contained, once, by_hook, reviewable) = (false, false, false, false, false);
+        Self { decision, reason, unasked, contained, once, by_hook, reviewable }
     }
 
     /// Where nobody can be asked, the answer is no.
@@ -150,7 +153,28 @@ pub fn decide(case: &Case<'_>) -> ApprovalDecision {
         let reason = "Its sandbox keeps it in the workspace, where changes can be undone.";
         return ApprovalDecision { contained: true, ..ApprovalDecision::new(Decision::Allow, reason) };
     }
-    if case.can_ask { verdict } else { verdict.refuse_unasked() }
+    if !case.can_ask {
+        return verdict.refuse_unasked();
+    }
+    ApprovalDecision { reviewable: asked_by_default && readable && is_reviewable(case), ..verdict }
+}
+
+/// Whether a model may allow a call that no rule is about. A person must where the chat has read strangers' text or secrets,
+/// where the call leaves the workspace or changes what runs later, where the user wants to be asked, and where it is not clear
+/// what the call does.
+fn is_reviewable(case: &Case<'_>) -> bool {
+    let Case { rules, review, taint, .. } = case;
+    let named = taint::named_by_server_call(case);
+    taint.is_empty()
+        && !rules.asks_explicitly
+        && review.outside.is_empty()
+        && review.run_later.is_empty()
+        && review.secrets.is_empty()
+        && !review.unclear
+        && !named.iter().any(|text| {
+            let path = std::path::Path::new(text);
+            project_files::runs_later(path) || project_files::is_secret(path)
+        })
 }
 
 /// `None`: no rule is about this call.

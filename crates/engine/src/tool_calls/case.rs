@@ -4,13 +4,14 @@
 
 use config::{ApprovalRules, Settings};
 use domain::ItemId;
+use domain::host::Grants;
 use domain::taint::Taint;
 use domain::tool::{Review, Scope, Tool};
 use serde_json::Value;
 
-use super::approval::{self, ApprovalDecision, HookVerdict};
+use super::approval::{self, ApprovalDecision, Decision, HookVerdict};
 use crate::behavior;
-use crate::turn::Turn;
+use crate::turn::{Turn, goal};
 
 /// A call that its tool has reviewed.
 pub(crate) struct ReviewedCall<'a> {
@@ -35,14 +36,24 @@ pub(crate) struct Policy;
 
 impl Approver for Policy {
     fn decide(&self, call: ReviewedCall<'_>) -> ApprovalDecision {
-        let ReviewedCall { turn, item: _, tool, input, review, hook, taint } = call;
+        let ReviewedCall { turn, item, tool, input, review, hook, taint } = call;
         let behavior = turn.session.behavior();
-        let own = with_case_of(turn, &behavior, tool, input, review, (hook, taint), approval::decide);
+        // The user named the command of a goal, so nobody has to be there for a check that its sandbox contains.
+        let is_check = goal::is_check_of(turn, item);
+        let decide = |case: &approval::Case<'_>| {
+            let granted = Grants { contained: case.granted.contained || is_check, ..case.granted };
+            approval::decide(&approval::Case { granted, hook: case.hook.clone(), ..*case })
+        };
+        let own = with_case_of(turn, &behavior, tool, input, review, (hook, taint), decide);
         let Some(inherited) = &turn.session.inherited else { return own };
         // A subagent never does what its parent could not.
         let parent = inherited.parent.behavior();
         let of_parent = with_case_of(turn, &parent, tool, input, review, (None, taint), approval::decide);
-        if of_parent.decision > own.decision { of_parent } else { own }
+        let reviewable = own.reviewable && (of_parent.reviewable || of_parent.decision == Decision::Allow);
+        match of_parent.decision > own.decision {
+            true => ApprovalDecision { reviewable: false, ..of_parent },
+            false => ApprovalDecision { reviewable, ..own },
+        }
     }
 }
 

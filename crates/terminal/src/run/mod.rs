@@ -49,6 +49,8 @@ pub struct RunOptions {
     /// The models to continue with after a failure, in order.
     pub failover: Vec<String>,
     pub max_steps: Option<u32>,
+    /// Go on until this command succeeds.
+    pub until: Option<String>,
     pub timeout: Option<Duration>,
     /// Stops the turn.
     pub stop: CancellationToken,
@@ -175,6 +177,7 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
         max_cost: options.max_cost,
         failover: options.failover.clone(),
         output_schema: options.schema.clone(),
+        until: options.until.clone(),
         ..TurnLimits::default()
     };
     let (text, contexts) = (options.prompt.clone(), options.contexts.clone());
@@ -445,6 +448,12 @@ impl Run {
             Some(Outcome::Stopped | Outcome::Interrupted) => failed(Exit::Failed, "stopped", "Stopped."),
             Some(Outcome::Failed { failure }) if failure.kind == FailureKind::Quota => {
                 failed(Exit::Spent, "spent", &failure.to_string())
+            }
+            // The command of the goal itself could not be approved.
+            Some(Outcome::Failed { failure })
+                if self.limits.until.is_some() && self.output.approval_missing =>
+            {
+                failed(Exit::NeedsApproval, "needsApproval", &failure.to_string())
             }
             Some(Outcome::Failed { failure }) if failure.kind == FailureKind::User && !self.is_answered => {
                 failed(Exit::Usage, "failed", &failure.to_string())
