@@ -10,7 +10,7 @@ use domain::taint::Taint;
 use domain::tool::{Review, Scope, ToolEffect, ToolSpec};
 use domain::tool_call::Origin;
 use domain::{Failure, SessionId, Tool, visible_json, visible_line};
-use engine::approval::{self, Case, Decision, Remembered};
+use engine::approval::{self, ApprovalDecision, Case, Decision, Remembered};
 use serde_json::{Value, json};
 
 use super::failed;
@@ -177,17 +177,23 @@ fn explain(calls: &[(String, Value)], plan: bool, tainted: bool) -> Result<Vec<E
             remembered.allow(&spec, input, &review);
         }
         let decision = name_of(verdict.decision);
-        let model = resolved.settings.tools.reviewer.as_deref();
-        let reviewer =
-            model.filter(|_| verdict.decision == Decision::Ask).map(|model| match verdict.reviewable {
-                true => format!(
-                    "The reviewer {model} is asked first; it may allow the call or leave the question to you."
-                ),
-                false => format!("A person must answer; the reviewer {model} is not asked."),
-            });
+        let reviewer = reviewer_text(resolved.settings.tools.reviewer.as_deref(), &verdict);
         explained.push(Explained { decision, reason: verdict.reason, remembered: is_remembered, reviewer });
     }
     Ok(explained)
+}
+
+/// What the reviewer would do about a call that is asked.
+fn reviewer_text(model: Option<&str>, verdict: &ApprovalDecision) -> Option<String> {
+    let model = model.filter(|_| verdict.decision == Decision::Ask)?;
+    Some(match verdict.reviewable {
+        true => {
+            format!(
+                "The reviewer {model} is asked first; it may allow the call or leave the question to you."
+            )
+        }
+        false => format!("A person must answer; the reviewer {model} is not asked."),
+    })
 }
 
 fn name_of(decision: Decision) -> &'static str {

@@ -9,7 +9,7 @@ use crate::client::{Client, Home, contents, fake_provider, system_text};
 use crate::run::{Fixture, Ran, finish, lines};
 
 fn write(path: &str) -> Answer {
-    Answer::tool_call(path, "eca__write_file", json!({"path": path, "content": "x = 1\n"}))
+    Answer::tool_call("written", "eca__write_file", json!({"path": path, "content": "x = 1\n"}))
 }
 
 /// A project whose check succeeds when `made.py` is there.
@@ -55,7 +55,7 @@ fn reach(request: &Request) -> Answer {
     let body = request.body.to_string();
     if text.contains("GOAL: DONE") {
         Answer::text("All is there.\nGOAL: DONE")
-    } else if body.contains("The goal is not reached yet") && !body.contains("\"tool_call_id\":\"made.py\"") {
+    } else if body.contains("The goal is not reached yet") && !body.contains("\"tool_call_id\":\"written\"") {
         write("made.py")
     } else {
         Answer::text("I tried.")

@@ -9,6 +9,7 @@
 mod answer_script;
 mod compare;
 mod memory;
+mod note_limits;
 mod recording;
 mod script;
 mod turn_script;

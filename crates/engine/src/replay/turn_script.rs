@@ -13,6 +13,7 @@ use domain::{Answer, AskId, AskKind, Failure, ItemId, Recorded, ToolState, TurnI
 
 use super::answer_script::{self, AnswerScript, ItemRecord};
 use super::compare::{FAILOVER, added_calls, is_of_hook, item_of};
+use super::note_limits;
 use crate::session::state::State;
 
 /// Why a turn cannot be replayed, as a sentence.
@@ -20,9 +21,6 @@ pub(super) struct Unreplayable(pub(super) &'static str);
 
 const PANICKED: &str = "The turn broke off because of a mistake in Dragoman; the journal does not say where.";
 const BY_HOOK: &str = "A hook changed the course of the turn, and hooks do not run in a replay.";
-const BY_GOAL: &str = "The turn worked toward a goal, and its checks do not run in a replay.";
-const BY_NOTE: &str =
-    "Instructions had changed or old results were left out, which a replay does not find out again.";
 const STOPPED_AND_KILLED: &str =
     "The turn was stopped, and the process died before it ended; the journal does not say at which moment.";
 const NO_MESSAGE: &str = "The process ended before the message of the turn was stored.";
@@ -94,7 +92,6 @@ impl TurnScript {
         let (body, end) = split(facts, outcome);
         let items = records(body);
         refuse_hooks(outcome, &items)?;
-        refuse_notes(&items)?;
         if end == TurnEnd::Killed && items.values().any(was_stopped) {
             return Err(Unreplayable(STOPPED_AND_KILLED));
         }
@@ -344,6 +341,7 @@ fn records(body: &[Recorded]) -> BTreeMap<ItemId, ItemRecord> {
 }
 
 fn refuse_hooks(outcome: &Outcome, items: &BTreeMap<ItemId, ItemRecord>) -> Result<(), Unreplayable> {
+    note_limits::refuse(items)?;
     if let Outcome::Failed { failure } = outcome {
         if failure.message.starts_with("The turn broke off because of a mistake in Dragoman") {
             return Err(Unreplayable(PANICKED));
@@ -361,19 +359,6 @@ fn refuse_hooks(outcome: &Outcome, items: &BTreeMap<ItemId, ItemRecord>) -> Resu
         _ => false,
     };
     if items.values().any(by_hook) { Err(Unreplayable(BY_HOOK)) } else { Ok(()) }
-}
-
-/// What the engine finds out at the time of a turn, about files and clocks, is not in a journal.
-fn refuse_notes(items: &BTreeMap<ItemId, ItemRecord>) -> Result<(), Unreplayable> {
-    let about = items.values().find_map(|record| match &record.last.kind {
-        ItemKind::Note(note) => match note.about {
-            NoteAbout::Goal(_) => Some(BY_GOAL),
-            NoteAbout::Instructions | NoteAbout::ResultsCleared { .. } => Some(BY_NOTE),
-            NoteAbout::Verification | NoteAbout::Review | NoteAbout::Report => None,
-        },
-        _ => None,
-    });
-    about.map_or(Ok(()), |reason| Err(Unreplayable(reason)))
 }
 
 fn is_compaction(text: &str) -> bool {

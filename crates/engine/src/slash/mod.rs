@@ -233,12 +233,7 @@ pub(crate) fn run(
     command: ParsedCommand,
     reply: Reply<Accepted>,
 ) {
-    let goal = match command.kind {
-        CommandKind::Native(Native::Goal) if actor.session.workspace.recording.is_none() => {
-            goal::request(&actor.session, &command.rest)
-        }
-        _ => None,
-    };
+    let goal = goal_request(&actor.session, &command);
     if goal.is_none() && !asks_model(&command.kind) {
         return answer(actor, turn, text, command, reply);
     }
@@ -275,6 +270,13 @@ pub(crate) fn run(
             launch.after(actor, text, async move { mcp_prompt(&session, &command).await });
         }
     }
+}
+
+/// What `/goal` asks of the model; a replay has it from the journal.
+fn goal_request(session: &Session, command: &ParsedCommand) -> Option<GoalRequest> {
+    let is_goal = matches!(command.kind, CommandKind::Native(Native::Goal));
+    let is_live = session.workspace.recording.is_none();
+    (is_goal && is_live).then(|| goal::request(session, &command.rest)).flatten()
 }
 
 /// Whether a command becomes a message to the model; the others answer by themselves.

@@ -16,7 +16,7 @@ use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use super::cause::cause_of;
-use super::taint;
+use super::{reviewer, taint};
 use crate::behavior;
 use crate::session::Session;
 
@@ -156,25 +156,7 @@ pub fn decide(case: &Case<'_>) -> ApprovalDecision {
     if !case.can_ask {
         return verdict.refuse_unasked();
     }
-    ApprovalDecision { reviewable: asked_by_default && readable && is_reviewable(case), ..verdict }
-}
-
-/// Whether a model may allow a call that no rule is about. A person must where the chat has read strangers' text or secrets,
-/// where the call leaves the workspace or changes what runs later, where the user wants to be asked, and where it is not clear
-/// what the call does.
-fn is_reviewable(case: &Case<'_>) -> bool {
-    let Case { rules, review, taint, .. } = case;
-    let named = taint::named_by_server_call(case);
-    taint.is_empty()
-        && !rules.asks_explicitly
-        && review.outside.is_empty()
-        && review.run_later.is_empty()
-        && review.secrets.is_empty()
-        && !review.unclear
-        && !named.iter().any(|text| {
-            let path = std::path::Path::new(text);
-            project_files::runs_later(path) || project_files::is_secret(path)
-        })
+    ApprovalDecision { reviewable: asked_by_default && readable && reviewer::may_look_at(case), ..verdict }
 }
 
 /// `None`: no rule is about this call.

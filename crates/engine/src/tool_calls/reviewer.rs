@@ -1,6 +1,6 @@
 //! A second look: a model that the user named may allow a call that a person would be asked about.
 //!
-//! Must not decide which calls it may look at: `approval` says that. Invariants: it sees the call, the policy and the user's own
+//! `approval` says which calls that no rule is about it may look at. Invariants: it sees the call, the policy and the user's own
 //! words, never what tools or pages gave; whatever goes wrong, a person is asked; each of its decisions is a fact.
 
 use std::time::Duration;
@@ -12,8 +12,8 @@ use domain::item::{Item, ItemKind};
 use domain::note::{Note, NoteAbout};
 use serde_json::{Value, json};
 
-use super::approval::ApprovalDecision;
-use super::{REJECTED_WITH_REASON, ReadyCall};
+use super::approval::{ApprovalDecision, Case};
+use super::{REJECTED_WITH_REASON, ReadyCall, taint};
 use crate::completion::{self, Used};
 use crate::session::Session;
 use crate::spending;
@@ -40,6 +40,24 @@ pub(super) enum Looked {
     Allows,
     /// A person is asked, with this sentence.
     Leaves(String),
+}
+
+/// Whether a model may allow a call that no rule is about. A person must where the chat has read strangers' text or secrets,
+/// where the call leaves the workspace or changes what runs later, where the user wants to be asked, and where it is not clear
+/// what the call does.
+pub(super) fn may_look_at(case: &Case<'_>) -> bool {
+    let Case { rules, review, taint: read, .. } = case;
+    let named = taint::named_by_server_call(case);
+    read.is_empty()
+        && !rules.asks_explicitly
+        && review.outside.is_empty()
+        && review.run_later.is_empty()
+        && review.secrets.is_empty()
+        && !review.unclear
+        && !named.iter().any(|text| {
+            let path = std::path::Path::new(text);
+            project_files::runs_later(path) || project_files::is_secret(path)
+        })
 }
 
 /// `None`: nobody reviews this call.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use domain::command::TurnLimits;
 use domain::event::{Fact, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::note::{Goal, GoalState, Note, NoteAbout};
@@ -21,11 +22,12 @@ use super::answer::new_call;
 use super::loops::LoopDetector;
 use super::{Next, Turn};
 use crate::session::Session;
+use crate::tool_calls::approval::ApprovalDecision;
 use crate::tool_calls::{self, CallsEnd};
 use crate::tool_search::ToolList;
 
-/// Marks the calls that check a goal, in the place of a provider's id.
-const CHECK_ID: &str = "dragoman-goal-check";
+/// Marks the calls that check a goal: their ids begin with it, in the place of a provider's.
+const CHECK_ID: &str = "dragoman-goal-check-";
 /// What the command may take, in milliseconds.
 const CHECK_MILLIS: u64 = 600_000;
 
@@ -60,6 +62,11 @@ pub(crate) fn new(settings: &config::Settings, condition: &str, is_command: bool
         millis: 0,
         state: GoalState::Active,
     }
+}
+
+/// The goal that a prompt brings along.
+pub(super) fn asked_for(session: &Session, limits: &TurnLimits) -> Option<Goal> {
+    limits.until.as_deref().map(|line| new(&session.workspace.settings, line, true))
 }
 
 /// The goal of a chat, in whatever state it is.
@@ -134,7 +141,7 @@ impl GoalRun {
 
 /// Whether a call is the check of a goal.
 pub(crate) fn is_check(call: &ToolCall) -> bool {
-    call.call_id == CHECK_ID && call.origin == Origin::Native
+    call.call_id.starts_with(CHECK_ID) && call.origin == Origin::Native
 }
 
 /// Whether this item is the check of the turn's goal.
@@ -207,10 +214,11 @@ enum Check {
 
 async fn run_check(turn: &Turn, step: u32, tools: &ToolList, loops: &mut LoopDetector) -> Check {
     let Some(run) = &turn.goal else { return Check::Failed };
-    let mut call = new_call(CHECK_ID.into(), "eca".into(), "shell_command".into(), Origin::Native);
+    let id = turn.session.log.next_item();
+    let call_id = format!("{CHECK_ID}{}", id.0);
+    let mut call = new_call(call_id, "eca".into(), "shell_command".into(), Origin::Native);
     call.input_text = json!({"command": run.goal.condition, "timeout": CHECK_MILLIS}).to_string();
-    let item = turn.session.new_item(turn.id, step, ItemKind::ToolCall(Box::new(call)));
-    let id = item.id;
+    let item = Item { id, turn: turn.id, step, parent: None, kind: ItemKind::ToolCall(Box::new(call)) };
     turn.session.commit(vec![Fact::ItemStarted { item: item.clone() }]);
     if let CallsEnd::Stop(outcome) = tool_calls::run(turn, vec![item], tools, loops).await {
         return Check::Ends(outcome);
@@ -224,7 +232,9 @@ async fn run_check(turn: &Turn, step: u32, tools: &ToolList, loops: &mut LoopDet
                 Part::Text { text } => Some(text.clone()),
                 Part::Image { .. } => None,
             });
-            let message = format!("The check of the goal was not run. {}", why.unwrap_or_default());
+            let why = why.unwrap_or_default();
+            let why = ApprovalDecision::reason_in(&why).unwrap_or(&why);
+            let message = format!("The check of the goal was not run. {why}");
             let failure = Failure::user(message.trim_end()).hint("Allow the command, or set another goal.");
             Check::Ends(Outcome::Failed { failure })
         }

@@ -65,8 +65,7 @@ pub(crate) async fn begin(
         .then(|| expand(actor, id, frontend.as_ref(), contexts, limits.listed_resources, &cancel));
     let message = recorded
         .unwrap_or_else(|| [undo_note(&actor.session), parts, vec![Part::text(text.clone())]].concat());
-    let goal = limits.until.as_deref().map(|line| goal::new(&actor.session.workspace.settings, line, true));
-    let launch = Launch { id, model, frontend, cancel, limits, goal };
+    let launch = Launch { id, model, frontend, cancel, limits, goal: None };
     match expanding {
         None => launch.with_message(actor, text.clone(), message),
         Some(expanding) => launch.after(actor, text.clone(), async move {
@@ -109,7 +108,7 @@ pub(crate) struct Launch {
     pub(crate) frontend: Option<AttachedFrontend>,
     pub(crate) cancel: CancellationToken,
     pub(crate) limits: TurnLimits,
-    /// A goal that this turn begins with.
+    /// A goal that this turn begins with, beside that of its limits.
     pub(crate) goal: Option<Goal>,
 }
 
@@ -171,7 +170,8 @@ impl Launch {
 
     /// What the model is told beside the message: a goal, instructions that have changed.
     fn opening_notes(&self, actor: &Actor) -> Vec<Fact> {
-        let goal = self.goal.clone().map(goal::opening_note);
+        let goal = self.goal.clone().or_else(|| goal::asked_for(&actor.session, &self.limits));
+        let goal = goal.map(goal::opening_note);
         let change = instructions::change(&actor.session, &actor.instructions, &self.model.info());
         let fact = |note| {
             let item = actor.session.new_item(self.id, 0, ItemKind::Note(Box::new(note)));

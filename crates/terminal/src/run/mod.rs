@@ -172,14 +172,7 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
     let info = open_session(&commands, existing, options.task.clone(), change.clone()).await?;
     let mut follower = Follower::new(commands.clone(), link.events);
     follower.follow(info.id.clone(), info.newest);
-    let limits = TurnLimits {
-        max_steps: options.max_steps,
-        max_cost: options.max_cost,
-        failover: options.failover.clone(),
-        output_schema: options.schema.clone(),
-        until: options.until.clone(),
-        ..TurnLimits::default()
-    };
+    let limits = turn_limits(&options);
     let (text, contexts) = (options.prompt.clone(), options.contexts.clone());
     let prompt = UserPrompt { text, contexts, change, limits: limits.clone(), ..UserPrompt::default() };
     let session = info.id.clone();
@@ -204,6 +197,17 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
         cost_before: info.usage.session_cost.unwrap_or(0.0),
         output: OutputState::default(),
     })
+}
+
+fn turn_limits(options: &RunOptions) -> TurnLimits {
+    TurnLimits {
+        max_steps: options.max_steps,
+        max_cost: options.max_cost,
+        failover: options.failover.clone(),
+        output_schema: options.schema.clone(),
+        until: options.until.clone(),
+        ..TurnLimits::default()
+    }
 }
 
 /// A setting of the command line that means nothing is a mistake of this call: a run without a rule would do more than
