@@ -12,11 +12,12 @@ use domain::tool_call::{RejectedBy, ToolInput};
 use domain::{Answer, Ask, AskKind, CancellationToken, Failure};
 use futures_util::future::join3;
 use serde_json::Value;
+use session::asks::PendingAsk;
 
 use super::approval::{ApprovalDecision, Decision, rememberable};
-use super::asks::PendingAsk;
+use super::case::{decide, scope};
+use super::ready_call::{ReadyCall, advance};
 use super::reviewer::{self, Looked};
-use super::{ReadyCall, advance, decide, scope};
 use crate::subagents::relay::{self, RelayedCall};
 use crate::turn::Turn;
 

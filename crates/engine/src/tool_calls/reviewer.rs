@@ -10,17 +10,19 @@ use domain::command::Completion;
 use domain::event::Fact;
 use domain::item::{Item, ItemKind};
 use domain::note::{Note, NoteAbout};
+use platform::project_files;
 use serde_json::{Value, json};
 
 use super::approval::{ApprovalDecision, Case};
-use super::{REJECTED_WITH_REASON, ReadyCall, taint};
+use super::ready_call::ReadyCall;
+use super::{REJECTED_WITH_REASON, taint};
 use crate::completion::{self, Used};
 use crate::session::Session;
 use crate::spending;
 use crate::turn::Turn;
 
 /// The purpose of these calls in the usage of a chat.
-pub(crate) const PURPOSE: &str = "review";
+pub const PURPOSE: &str = "review";
 
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Bytes of the user's words, the newest first, and of the arguments.

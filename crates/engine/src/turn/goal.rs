@@ -18,7 +18,6 @@ use domain::{CancellationToken, Failure, FailureKind, ItemId};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::answer::new_call;
 use super::loops::LoopDetector;
 use super::{Next, Turn};
 use crate::session::Session;
@@ -104,7 +103,7 @@ pub(crate) fn opening_note(goal: Goal) -> Note {
 
 /// The goal that a turn of this chat goes on with.
 pub(crate) fn of_turn(session: &Session) -> Option<GoalRun> {
-    if session.workspace.recording.is_some()
+    if session.decisions.is_recorded()
         || session.is_subagent()
         || crate::behavior::forbids_changes(session, &session.behavior())
     {
@@ -216,7 +215,7 @@ async fn run_check(turn: &Turn, step: u32, tools: &ToolList, loops: &mut LoopDet
     let Some(run) = &turn.goal else { return Check::Failed };
     let id = turn.session.log.next_item();
     let call_id = format!("{CHECK_ID}{}", id.0);
-    let mut call = new_call(call_id, "eca".into(), "shell_command".into(), Origin::Native);
+    let mut call = ToolCall::new(call_id, "eca".into(), "shell_command".into(), Origin::Native);
     call.input_text = json!({"command": run.goal.condition, "timeout": CHECK_MILLIS}).to_string();
     let item = Item { id, turn: turn.id, step, parent: None, kind: ItemKind::ToolCall(Box::new(call)) };
     turn.session.commit(vec![Fact::ItemStarted { item: item.clone() }]);

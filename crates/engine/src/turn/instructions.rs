@@ -4,18 +4,19 @@
 //! the cached prefix holds: a file that changes in between is told in a message.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use domain::model::ModelInfo;
 use domain::note::{Note, NoteAbout};
 use domain::taint::Taint;
 use domain::tool::{Tool, ToolEffect};
 use domain::tool_call::Origin;
+use platform::project_files;
 
 use crate::behavior::canonical;
+use crate::own_text::own_text;
 use crate::rules::{self, Rules};
-use crate::session::Session;
-use crate::workspace::NamedText;
+use crate::session::{InstructionFile, Instructions, InstructionsKey, Known, KnownInstructions, Session};
 
 const SMALL: &str = include_str!("../texts/small.md");
 
@@ -35,43 +36,6 @@ const MAX_RULE_FILES: usize = 50;
 /// Files with instructions for a folder; the first that is there counts. The others are those of other assistants.
 const INSTRUCTION_FILES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md"];
 
-/// What stands before the history, and the rules that the model reads later.
-#[derive(Clone, Default)]
-pub(crate) struct Instructions {
-    pub(crate) system: Vec<Arc<str>>,
-    pub(crate) fetched_rules: Arc<[NamedText]>,
-}
-
-/// The instructions of a chat, made once so that the provider's cache holds.
-#[derive(Clone, Default)]
-pub(crate) struct KnownInstructions(Arc<Mutex<Option<Known>>>);
-
-struct Known {
-    key: Key,
-    instructions: Instructions,
-    /// The files as the model has them.
-    files: Vec<InstructionFile>,
-}
-
-/// Behavior, model and whether it uses tools: rules may be for some models only.
-type Key = (String, String, bool);
-type InstructionFile = (PathBuf, String);
-
-impl KnownInstructions {
-    /// They are made anew at their next use.
-    pub(crate) fn forget(&self) {
-        *self.lock() = None;
-    }
-
-    pub(crate) fn is_forgotten(&self) -> bool {
-        self.lock().is_none()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Known>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// The instructions of this chat in its present behavior.
 pub(crate) fn of(session: &Session, known: &KnownInstructions, model: &ModelInfo) -> Instructions {
     let key = key_of(session, model);
@@ -88,7 +52,7 @@ pub(crate) fn of(session: &Session, known: &KnownInstructions, model: &ModelInfo
     instructions
 }
 
-fn key_of(session: &Session, model: &ModelInfo) -> Key {
+fn key_of(session: &Session, model: &ModelInfo) -> InstructionsKey {
     let behavior = session.state().settings().behavior.clone();
     let behavior = canonical(behavior.as_deref().unwrap_or_default()).to_owned();
     (behavior, model.id.clone(), model.tools)
@@ -96,7 +60,7 @@ fn key_of(session: &Session, model: &ModelInfo) -> Key {
 
 /// What the model is told of files with instructions that have changed since it got them; each change is told once.
 pub(crate) fn change(session: &Session, known: &KnownInstructions, model: &ModelInfo) -> Option<Note> {
-    if session.workspace.recording.is_some() || is_embedded(model) {
+    if session.decisions.is_recorded() || is_embedded(model) {
         return None;
     }
     let mut known = known.lock();
@@ -190,17 +154,6 @@ fn make(
         text.push_str(instructions.trim());
     }
     vec![text.into()]
-}
-
-/// A prompt of the user's. One that cannot be looked up is logged, and the built-in text takes its place.
-pub(crate) fn own_text(text: Option<&config::LazyText>) -> Option<String> {
-    match text?.get_blocking() {
-        Ok(text) => Some(text),
-        Err(failure) => {
-            tracing::warn!(%failure, "a prompt of the settings is not used");
-            None
-        }
-    }
 }
 
 /// Lines about a kind of tool, such as `{writes files}`, stay only where a built-in tool of that kind is offered.

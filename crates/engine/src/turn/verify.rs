@@ -161,14 +161,13 @@ mod tests {
     use domain::{ItemId, TurnId};
 
     use super::*;
-    use crate::turn::answer::new_call;
 
     fn item(kind: ItemKind) -> Item {
         Item { id: ItemId(1), turn: TurnId(1), step: 1, parent: None, kind }
     }
 
     fn call(name: &str, file: Option<&str>, command: &str, error: bool) -> Item {
-        let mut call = new_call(String::new(), "eca".into(), name.into(), Origin::Native);
+        let mut call = ToolCall::new(String::new(), "eca".into(), name.into(), Origin::Native);
         call.state = ToolState::Done;
         call.error = error;
         call.input = Some(json!({"command": command}));

@@ -53,7 +53,7 @@ fn can_be_cleared(call: &ToolCall) -> bool {
 /// Leaves old results out where that suffices for a window of this size. False: a summary is needed.
 pub(in crate::turn) fn make_room(turn: &Turn, model: &ModelInfo) -> bool {
     let session = &turn.session;
-    let Some(limit) = model.context_limit.filter(|limit| *limit > 0 && session.workspace.recording.is_none())
+    let Some(limit) = model.context_limit.filter(|limit| *limit > 0 && !session.decisions.is_recorded())
     else {
         return false;
     };
@@ -126,14 +126,13 @@ mod tests {
     use domain::TurnId;
 
     use super::*;
-    use crate::turn::answer::new_call;
 
     fn item(id: u64, kind: ItemKind) -> Item {
         Item { id: ItemId(id), turn: TurnId(1), step: 1, parent: None, kind }
     }
 
     fn call(id: u64, name: &str, length: usize) -> Item {
-        let mut call = new_call(String::new(), "eca".into(), name.into(), Origin::Native);
+        let mut call = ToolCall::new(String::new(), "eca".into(), name.into(), Origin::Native);
         call.result = vec![Part::text("x".repeat(length))];
         item(id, ItemKind::ToolCall(Box::new(call)))
     }

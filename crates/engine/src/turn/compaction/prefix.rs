@@ -29,7 +29,7 @@ pub(super) async fn summarize(
     used: &mut Used,
 ) -> Result<Option<String>, Failure> {
     let session = &turn.session;
-    if session.workspace.recording.is_some() {
+    if session.decisions.is_recorded() {
         return Ok(None);
     }
     let info = turn.model.info();

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use platform::project_files;
 use serde_json::Value;
 
 /// Larger files are not read.
