@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 
 use crate::agent_files;
 use crate::approval::{self, Approval, ApprovalRules};
-use crate::changed_files::SeenFile;
 use crate::cursor::{Cursor, RefusedValue, Scope};
 use crate::defaults;
 use crate::environment::Environment;
@@ -20,7 +19,9 @@ use crate::managed::Managed;
 use crate::managed_layer;
 use crate::origin::Origin;
 use crate::plugins::{self, Plugins};
+use crate::reviewer;
 use crate::secret::Redactor;
+use crate::seen_file::SeenFile;
 use crate::settings::Settings;
 use crate::tree::Node;
 use crate::trust::{self, Folder};
@@ -208,6 +209,11 @@ impl<'a> Resolver<'a> {
                 modernize(&mut layer.values);
                 self.drop_keys(&mut layer, &OWN_KEYS, "a plugin");
                 self.drop_keys(&mut layer, &WALL_KEYS, "a plugin");
+                if reviewer::remove(&mut layer) {
+                    let problem = "cannot be set by a plugin; it is ignored.";
+                    let path = ["toolCall", "approval", "reviewer"];
+                    self.notices.push(layer.describe_invalid(Level::Warning, &path, problem));
+                }
                 Some(layer)
             });
             self.add(layer);

@@ -16,6 +16,7 @@ use crate::ids::{ItemId, SessionId};
 use crate::item::Part;
 use crate::job::{Job, JobOutput};
 use crate::taint::Taint;
+pub use crate::text_format::TextFormat;
 use crate::tool_call::{Details, Location, Origin};
 use crate::visible::{visible_line, visible_source, visible_text};
 use crate::{BoxFuture, CancellationToken};
@@ -64,17 +65,6 @@ pub struct ToolSpec {
     /// JSON schema of the input, an object.
     pub input_schema: Value,
     pub effect: ToolEffect,
-}
-
-/// How a model writes the one argument of a tool as plain text, where its API allows that.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TextFormat {
-    /// The argument that the text becomes.
-    pub argument: &'static str,
-    /// A grammar of Lark.
-    pub grammar: &'static str,
-    /// The description beside the grammar, which says the form.
-    pub description: &'static str,
 }
 
 /// What runs of a tool can do, as the tool declares it. Policy depends on this alone, never on a tool's name.

@@ -6,6 +6,7 @@
 pub(crate) mod aside;
 mod costs;
 mod export;
+mod goal;
 mod lists;
 mod output;
 
@@ -15,14 +16,16 @@ use domain::item::{ItemKind, Part};
 use domain::taint::Taint;
 use domain::{CancellationToken, Failure, Model, Reply, TurnId};
 use serde_json::Value;
+use session::AttachedFrontend;
 use std::sync::Arc;
 
-use crate::attached_frontend::AttachedFrontend;
-use crate::session::Session;
-use crate::session::actor::Actor;
+use crate::decisions::CommandOutput;
+use crate::own_text::own_text;
+use crate::session::{Actor, Session};
 use crate::turn::start::{self, Launch};
 use crate::turn::{compaction, instructions};
 use crate::workspace::Workspace;
+use goal::GoalRequest;
 
 const INIT: &str = include_str!("../texts/init.md");
 const SKILL_CREATE: &str = include_str!("../texts/skill_create.md");
@@ -57,14 +60,21 @@ enum Native {
     Chats,
     Aside,
     SyncSystemPrompt,
+    Goal,
     /// What does it, where a chat is no place for it.
     Elsewhere(&'static str),
 }
 
 /// Command, name, description, argument.
-const NATIVE: [(Native, &str, &str, Option<&str>); 32] = [
+const NATIVE: [(Native, &str, &str, Option<&str>); 33] = [
     (Native::Init, "init", "Write or improve AGENTS.md for this project", None),
     (Native::Compact, "compact", "Replace the history by a summary", Some("what to keep")),
+    (
+        Native::Goal,
+        "goal",
+        "Work until a command succeeds or a condition holds; alone: show the goal",
+        Some("command or condition, resume, off"),
+    ),
     (Native::Costs, "costs", "Tokens and money this chat has used", None),
     (Native::Config, "config", "The settings in force and where each comes from", None),
     (Native::Doctor, "doctor", "What is configured, reachable and missing", None),
@@ -125,6 +135,8 @@ const REMOTE: &str =
 pub(crate) struct ParsedCommand {
     name: String,
     arguments: Vec<String>,
+    /// Everything after the name.
+    rest: String,
     kind: CommandKind,
 }
 
@@ -205,13 +217,7 @@ pub(crate) fn parse(session: &Session, text: &str) -> Option<ParsedCommand> {
     } else {
         return None;
     };
-    Some(ParsedCommand { name: name.to_owned(), arguments, kind })
-}
-
-/// Whether the typed line is a command that restores files: `/undo` or `/redo`, without `preview`.
-pub(crate) fn changes_files(text: &str) -> bool {
-    let mut words = text.split_whitespace();
-    matches!(words.next(), Some("/undo" | "/redo")) && !words.any(|word| word == "preview")
+    Some(ParsedCommand { name: name.to_owned(), arguments, rest: rest.to_owned(), kind })
 }
 
 pub(crate) fn run(
@@ -222,7 +228,8 @@ pub(crate) fn run(
     command: ParsedCommand,
     reply: Reply<Accepted>,
 ) {
-    if !asks_model(&command.kind) {
+    let goal = goal_request(&actor.session, &command);
+    if goal.is_none() && !asks_model(&command.kind) {
         return answer(actor, turn, text, command, reply);
     }
     let model = match start::choose_model(&actor.session) {
@@ -231,17 +238,20 @@ pub(crate) fn run(
     };
     accept(turn, &model.info().id, reply);
     let (cancel, limits) = (CancellationToken::new(), TurnLimits::default());
-    let launch = Launch { id: turn, model, frontend, cancel, limits };
+    let launch = Launch { id: turn, model, frontend, cancel, limits, goal: None };
+    if let Some(GoalRequest { goal, parts }) = goal {
+        return Launch { goal: Some(goal), ..launch }.with_message(actor, text, parts);
+    }
     match command.kind {
         CommandKind::Native(Native::Compact) => compact(actor, launch, text, &command.arguments),
         CommandKind::Native(Native::SkillCreate) => {
-            let own = instructions::own_text(actor.session.prompts().skill_create.as_ref());
+            let own = own_text(actor.session.prompts().skill_create.as_ref());
             let request = own.unwrap_or_else(|| SKILL_CREATE.to_owned());
             let request = format!("{}\n\n{}", request.trim(), command.arguments.join(" "));
             launch.with_message(actor, text, vec![Part::text(request.trim_end())]);
         }
         CommandKind::Native(_) => {
-            let own = instructions::own_text(actor.session.prompts().init.as_ref());
+            let own = own_text(actor.session.prompts().init.as_ref());
             launch.with_message(actor, text, vec![Part::text(own.unwrap_or_else(|| INIT.to_owned()))]);
         }
         CommandKind::Custom(filled) | CommandKind::Skill(filled) => {
@@ -255,6 +265,13 @@ pub(crate) fn run(
             launch.after(actor, text, async move { mcp_prompt(&session, &command).await });
         }
     }
+}
+
+/// What `/goal` asks of the model; a replay has it from the journal.
+fn goal_request(session: &Session, command: &ParsedCommand) -> Option<GoalRequest> {
+    let is_goal = matches!(command.kind, CommandKind::Native(Native::Goal));
+    let is_live = !session.decisions.is_recorded();
+    (is_goal && is_live).then(|| goal::request(session, &command.rest)).flatten()
 }
 
 /// Whether a command becomes a message to the model; the others answer by themselves.
@@ -290,6 +307,19 @@ fn compact(actor: &mut Actor, launch: Launch, text: String, arguments: &[String]
     });
 }
 
+/// Commits what a command did; its items are new ones of this turn.
+async fn show_output(session: &Session, turn: TurnId, output: CommandOutput) -> Result<String, Failure> {
+    let facts = output.facts.into_iter().map(|mut fact| {
+        if let Fact::ItemEnded { item } = &mut fact {
+            item.id = session.log.next_item();
+            item.turn = turn;
+        }
+        fact
+    });
+    session.commit(facts.collect());
+    output.text.await
+}
+
 /// A command that answers by itself: its text is for people, the model never sees it.
 fn answer(actor: &mut Actor, turn: TurnId, text: String, command: ParsedCommand, reply: Reply<Accepted>) {
     let session = actor.session.clone();
@@ -298,13 +328,13 @@ fn answer(actor: &mut Actor, turn: TurnId, text: String, command: ParsedCommand,
     show_command(&session, turn, model, text);
     let cancel = CancellationToken::new();
     if let CommandKind::Native(Native::SyncSystemPrompt) = command.kind {
-        actor.instructions = None;
+        session.instructions.forget();
     }
     let system_prompt = match command.kind {
         CommandKind::Native(Native::PromptShow | Native::Aside) => {
             let model: Option<Arc<dyn Model>> = start::choose_model(&session).ok();
             let info = model.map(|model| model.info()).unwrap_or_default();
-            instructions::of(actor, &info).system
+            instructions::of(&session, &session.instructions, &info).system
         }
         CommandKind::Native(_) | CommandKind::McpPrompt | CommandKind::Custom(_) | CommandKind::Skill(_) => {
             Vec::new()
@@ -312,8 +342,8 @@ fn answer(actor: &mut Actor, turn: TurnId, text: String, command: ParsedCommand,
     };
     actor.run_turn(turn, cancel.clone(), async move {
         let output = async {
-            match &session.workspace.recording {
-                Some(recording) => recording.command_output(&session, turn).await,
+            match session.decisions.command_output(turn) {
+                Some(output) => show_output(&session, turn, output).await,
                 None => output::of(&session, turn, &command, &system_prompt).await,
             }
         };

@@ -12,8 +12,8 @@ use domain::event::CatalogKind;
 use domain::files::Files;
 use domain::link::Engine;
 use domain::tool::{
-    Invocation, Resource, Review, Scope, ServerStatus, Tool, ToolContext, ToolEffect, ToolResult, ToolServer,
-    ToolSource, ToolSpec,
+    Exposure, Invocation, Resource, Review, Scope, ServerStatus, Tool, ToolContext, ToolEffect, ToolResult,
+    ToolServer, ToolSource, ToolSpec,
 };
 use domain::tool_call::{Details, FileChange, Location, Origin};
 use domain::{AskKind, BoxFuture, CancellationToken, Failure, Part, SessionId};
@@ -71,6 +71,7 @@ impl Bench {
             hooks: Arc::default(),
             changed_settings: Arc::default(),
             more_rules: Arc::default(),
+            gate: Mutex::default(),
         };
         let workspaces = Arc::new(workspaces);
         let (changes, receiver) = engine::changes();
@@ -142,7 +143,7 @@ impl Drop for Bench {
             let replay = async {
                 for session in store.sessions() {
                     let facts = store.facts(&session);
-                    let replayed = engine::replay::replay(&session, &facts).await;
+                    let replayed = replay::replay(&session, &facts).await;
                     REPLAYED.fetch_add(1, Ordering::Relaxed);
                     if let Some(difference) = replayed.difference {
                         let facts: Vec<String> = facts.iter().map(|fact| format!("{fact:?}")).collect();
@@ -168,7 +169,12 @@ pub(crate) struct TestWorkspaces {
     pub changed_settings: Arc<Mutex<Option<String>>>,
     /// Rules beside the usual one.
     pub more_rules: Arc<Mutex<Vec<NamedText>>>,
+    /// The next workspace is not resolved before this says so.
+    pub gate: Mutex<Option<std::sync::mpsc::Receiver<()>>>,
 }
+
+/// A test that lets no gate open has failed by then.
+const GATE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Hooks whose line is what they answer: a JSON object, `exit N text`, or `hang`.
 #[derive(Default)]
@@ -228,6 +234,11 @@ impl TestWorkspaces {
 
 impl WorkspaceSource for TestWorkspaces {
     fn workspace(&self, spec: &WorkspaceSpec) -> Arc<Workspace> {
+        let gate = self.gate.lock().unwrap().take();
+        if let Some(gate) = gate {
+            gate.recv_timeout(GATE_TIMEOUT)
+                .expect("nobody opened the gate: the engine waits for this folder");
+        }
         let tools = Arc::new(TestTools::new());
         self.sources.lock().unwrap().push((spec.roots.clone(), tools.clone()));
         Arc::new(Workspace {
@@ -246,7 +257,6 @@ impl WorkspaceSource for TestWorkspaces {
             hooks: Some(self.hooks.clone()),
             undo: None,
             worktrees: None,
-            recording: None,
         })
     }
 
@@ -308,7 +318,7 @@ impl ToolSource for TestTools {
 }
 
 /// The tools of every workspace, named after what they do.
-const TOOLS: [(&str, ToolEffect); 10] = [
+const TOOLS: [(&str, ToolEffect); 11] = [
     ("read", ToolEffect::Reads),
     ("write", ToolEffect::WritesFiles),
     ("run", ToolEffect::RunsCommands),
@@ -319,6 +329,7 @@ const TOOLS: [(&str, ToolEffect); 10] = [
     ("panic_in_review", ToolEffect::Reads),
     ("panic_in_run", ToolEffect::Reads),
     ("compact", ToolEffect::Reads),
+    ("shell_command", ToolEffect::RunsCommands),
 ];
 
 fn test_tool(name: &'static str, effect: ToolEffect) -> Arc<dyn Tool> {
@@ -350,7 +361,7 @@ impl Tool for TestTool {
         let text = |name: &str| input[name].as_str().unwrap_or_default().to_owned();
         let change = (self.spec.name == "write").then(|| {
             Details::FileChange(FileChange {
-                path: "file".into(),
+                path: input["path"].as_str().unwrap_or("file").into(),
                 diff: text("text"),
                 lines_added: 1,
                 lines_removed: 0,
@@ -369,6 +380,7 @@ impl Tool for TestTool {
             run_later: input.get("runLater").map(|_| text("runLater")).into_iter().collect(),
             locations: input.get("at").map(|_| location(&text("at"))).into_iter().collect(),
             keeps_run_later: input.get("protected").is_some(),
+            exposure: (self.spec.name == "shell_command").then_some(Exposure::Local),
             ..Review::default()
         })
     }
@@ -395,6 +407,12 @@ impl Tool for TestTool {
                     match call.context.ask(kind).await {
                         Answer::Text { text } => ToolResult::text(text),
                         other => ToolResult::error(format!("{other:?}")),
+                    }
+                }
+                "shell_command" => {
+                    match call.input["command"].as_str().and_then(|it| it.strip_prefix("make ")) {
+                        Some(file) if !Path::new(file).exists() => ToolResult::error("[exit code 2]"),
+                        _ => ToolResult::text("all tests passed"),
                     }
                 }
                 "compact" => ToolResult { compact: Some(text), ..ToolResult::text("compacted") },

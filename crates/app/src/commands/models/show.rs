@@ -4,11 +4,11 @@ use config::{Environment, Inputs};
 use domain::Failure;
 use domain::model::Models;
 use engine::families::{self, Part, Profile};
+use providers::ProviderDeps;
 use serde_json::{Value, json};
 
 use crate::models::{self, AllModels};
 use crate::output::print;
-use crate::providers::{self, ProviderDeps};
 
 pub(super) fn run(environment: &Environment, model: Option<&str>, json: bool) -> Result<(), Failure> {
     let inputs = Inputs { workspace_roots: crate::workspaces::current_folder(), ..Inputs::default() };
