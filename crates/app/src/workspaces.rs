@@ -171,8 +171,14 @@ impl WorkspaceSource for Workspaces {
         let mut notices = Vec::new();
         let sandbox = sandboxing::workspace_sandbox(&self.environment, &resolved, &roots, &mut notices);
         let observer = self.jobs_observer();
-        let built_in =
-            built_in_tools::of_workspace(&self.environment, &resolved, sandbox.as_ref(), observer, &roots);
+        let built_in = built_in_tools::of_workspace(
+            &self.environment,
+            &resolved,
+            sandbox.as_ref(),
+            observer,
+            &roots,
+            self.options.is_ephemeral,
+        );
         let files = built_in.files();
         let specs: Vec<ToolSpec> = built_in.tools().iter().map(|tool| tool.spec().clone()).collect();
         notices.extend(settings_review::notices(&resolved, &specs));
@@ -243,6 +249,7 @@ impl Workspaces {
             texts,
             undo: self.undo_log(resolved),
             jobs_observer: self.jobs_observer(),
+            is_ephemeral: self.options.is_ephemeral,
             roots,
             is_trusted: resolved.folders.iter().all(config::trust::Folder::is_trusted),
         }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::sync::oneshot;
 
 use crate::ask::{Answer, AskKind};
 use crate::failure::Failure;
@@ -235,6 +236,9 @@ pub trait ToolContext: Send + Sync {
     /// Output for people while it runs.
     fn output(&self, text: &str);
 
+    /// The call's command goes on after its result.
+    fn goes_on(&self, _continued: Continued) {}
+
     /// Something that the people in the chat must know, once.
     fn notice(&self, _text: &str) {}
 
@@ -258,6 +262,15 @@ pub trait ToolContext: Send + Sync {
     fn sample(&self, _sample: Sample) -> BoxFuture<'_, Result<Sampled, Failure>> {
         Box::pin(async { Err(Failure::user("No model can be used here.")) })
     }
+}
+
+/// A command that outlives its call: what it changes is settled when it has ended.
+#[derive(Debug)]
+pub struct Continued {
+    /// Cancelled when all its processes are gone.
+    pub ended: CancellationToken,
+    /// Takes what the command's output must say about its changes. Dropped where there is nothing to settle.
+    pub settled: oneshot::Sender<Option<String>>,
 }
 
 /// What a model found on the web.
@@ -372,6 +385,11 @@ pub trait ToolSource: Send + Sync {
     /// What a job has printed. Reading it changes nothing for the model, which reads on where it was.
     fn job_output(&self, _id: &str) -> Option<JobOutput> {
         None
+    }
+
+    /// A chat was deleted: ends its jobs and deletes what was kept for it.
+    fn forget<'a>(&'a self, _session: &'a SessionId) -> BoxFuture<'a, ()> {
+        Box::pin(async {})
     }
 
     /// Ends the jobs of a chat that another process may take over soon.

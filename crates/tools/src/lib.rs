@@ -14,6 +14,7 @@ mod lenient;
 mod needs;
 mod offered;
 mod options;
+pub mod outputs;
 pub mod paths;
 mod publishing;
 mod refused;

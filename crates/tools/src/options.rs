@@ -11,6 +11,7 @@ use domain::tool::Scope;
 use process::sandbox::{Grant, ProjectGrants, Sandbox};
 
 use crate::jobs::JobsObserver;
+use crate::outputs::OutputFolder;
 use crate::tool::custom::CustomTool;
 use crate::web::search::SearchBackend;
 
@@ -32,6 +33,8 @@ pub struct Options {
     pub sandbox: Option<Confine>,
     /// Tools of the user's own. One with the name of a built-in tool is left out.
     pub custom_tools: Vec<CustomTool>,
+    /// Where outputs that are too long for a result are kept.
+    pub outputs: OutputFolder,
     /// Called when a job in the background begins or ends.
     pub jobs_observer: JobsObserver,
     /// Language servers of the machine, for front-ends without any.
@@ -112,7 +115,7 @@ impl Default for Limits {
             paths: 300,
             tree_entries: 1_000,
             walk_time: Duration::from_secs(20),
-            shell_time: Duration::from_secs(60),
+            shell_time: Duration::from_secs(120),
             max_shell_time: Duration::from_secs(600),
             background_jobs: 8,
             host_time: Duration::from_secs(10),

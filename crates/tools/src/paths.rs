@@ -11,10 +11,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use domain::taint::Taint;
 use domain::tool::{Invocation, Scope};
 use domain::{Review, SessionId};
 use platform::{Folder, System, names};
 use project_files::resolve_links;
+
+use crate::outputs::OutputFolder;
+use crate::sealed;
 
 const MAX_REVIEWED: usize = 1_024;
 
@@ -109,12 +113,58 @@ impl ForbiddenPaths {
 #[derive(Default)]
 pub struct Paths {
     home: Option<PathBuf>,
+    outputs: OutputFolder,
     reviewed: Mutex<VecDeque<(SessionId, String, PathBuf)>>,
 }
 
 impl Paths {
-    pub fn new(home: Option<PathBuf>) -> Self {
-        Self { home, reviewed: Mutex::default() }
+    pub fn new(home: Option<PathBuf>, outputs: OutputFolder) -> Self {
+        Self { home, outputs, reviewed: Mutex::default() }
+    }
+
+    /// Where the outputs of commands are kept.
+    pub(crate) fn outputs(&self) -> &OutputFolder {
+        &self.outputs
+    }
+
+    /// A kept output of this very chat, for tools that read. Nothing else below the folder of outputs is reached.
+    fn find_output(&self, text: &str, scope: &Scope) -> Option<ResolvedPath> {
+        let folder = resolve_links(&self.outputs.of(&scope.session)?).ok()?;
+        let path = resolve_links(Path::new(text)).ok()?;
+        let is_output = path.parent() == Some(&folder) && path.is_file();
+        is_output.then(|| ResolvedPath { inside: true, shown: path.display().to_string(), path })
+    }
+
+    /// Like `review`, for a tool that only reads: outputs of the chat's own commands are open to it.
+    pub(crate) fn review_read(
+        &self,
+        argument: &str,
+        text: &str,
+        scope: &Scope,
+        review: &mut Review,
+    ) -> Result<ResolvedPath, String> {
+        let Some(output) = self.find_output(text, scope) else {
+            return self.review(argument, text, scope, review);
+        };
+        self.record_review(argument, text, &output, scope, review);
+        Ok(output)
+    }
+
+    /// Like `resolve_approved`, for a tool that only reads. What a command printed counts in a tainted chat as what it may
+    /// have read, so the taint says whether the path is such an output.
+    pub(crate) fn resolve_read(
+        &self,
+        text: &str,
+        call: &Invocation,
+    ) -> Result<(ResolvedPath, Taint), String> {
+        let Some(output) = self.find_output(text, &call.scope) else {
+            return Ok((self.resolve_approved(text, call)?, Taint::default()));
+        };
+        let mut taint = Taint::default();
+        if let Some(secret) = sealed::any_secret(&call.scope) {
+            taint.add_possible_secret(format!("{secret}, by a command whose output was kept"));
+        }
+        Ok((output, taint))
     }
 
     /// For `review`: notes where the path of an argument leads.

@@ -55,6 +55,7 @@ mod hub;
 mod import;
 mod injections;
 mod instructions;
+mod jobs;
 mod language_servers;
 mod lifetime;
 mod lines;

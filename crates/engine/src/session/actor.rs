@@ -414,6 +414,7 @@ impl Actor {
         }
         self.session.log.flush().await?;
         self.session.store.delete(&self.session.id).await?;
+        join_all(self.session.sources().map(|source| source.forget(&self.session.id))).await;
         crate::undo::forget(&self.session).await;
         self.run_chat_end_hooks();
         Ok(())

@@ -75,6 +75,7 @@ impl Actor {
         {
             tracing::warn!(session = %self.session.id, %failure, "an interrupted rollback could not be finished");
         }
+        crate::tool_calls::settle_interrupted(&self.session).await;
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use domain::store::{ListFilter, SearchQuery, SessionSummary};
 use domain::taint::Taint;
 use domain::{Failure, TurnId};
 
-use super::{CommandKind, Native, ParsedCommand, aside, costs, export, lists};
+use super::{CommandKind, Native, ParsedCommand, aside, costs, export, jobs, lists};
 use crate::queries;
 use crate::session::{Session, fork};
 
@@ -61,6 +61,7 @@ pub(super) async fn of(
         Native::Skills => lists::skills(session),
         Native::Context => crate::context_use::text(session.state().usage()),
         Native::Fork => export::fork_chat(session).await?,
+        Native::Jobs => jobs::answer(session, &command.arguments).await?,
         Native::Export => export::write(session, argument)?,
         // These ask the model.
         Native::Init | Native::Compact | Native::SkillCreate => String::new(),

@@ -14,6 +14,7 @@ mod leftovers;
 mod remembered;
 mod sampling;
 pub(crate) mod server_paths;
+mod settling;
 pub(crate) mod taint;
 mod unrecorded;
 
@@ -45,6 +46,7 @@ use asks::PendingAsk;
 pub(crate) use case::{Approver, Policy, ReviewedCall, with_case};
 use case::{decide, scope};
 use context::EngineToolContext;
+pub(crate) use settling::settle_interrupted;
 
 /// What a model learns that repeats itself.
 pub(crate) const REPEATED: &str =
@@ -354,8 +356,8 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
     if turn.cancel.is_cancelled() {
         return (unrecorded::stop(item), None);
     }
-    let run_later = recording.as_ref().map(undo::Recording::run_later).unwrap_or_default();
     let keeps = review.contained || review.keeps_run_later;
+    let changes = settling::Changes::new(turn, recording, keeps);
     let invocation = Invocation {
         item: item.id,
         input,
@@ -363,17 +365,19 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
         outside_allowed: !review.outside.is_empty(),
         contained: review.contained,
         keeps_run_later: keeps,
-        run_later: run_later.clone(),
+        run_later: changes.run_later().to_vec(),
         cancel,
         context: context.clone(),
     };
     let since = Instant::now();
     let mut result = run_guarded(turn, tool, invocation).await;
     let millis = since.elapsed().as_millis() as u64;
-    if let Some(recording) = recording {
-        let changed = recording.end(&turn.session).await;
-        let removed = if keeps { leftovers::remove(&changed, &run_later, &turn.session.roots) } else { None };
-        result.iter_mut().for_each(|result| result.parts.extend(removed.clone().map(Part::text)));
+    match context.take_continued() {
+        Some(continued) => changes.settle_after(continued),
+        None => {
+            let removed = changes.settle(review).await;
+            result.iter_mut().for_each(|result| result.parts.extend(removed.clone().map(Part::text)));
+        }
     }
     turn.session.add_taint(&taint::of_result(result.as_ref()));
     let stopped = turn.cancel.is_cancelled();

@@ -1,5 +1,6 @@
 //! The built-in tools, one file each.
 
+pub(crate) mod after_edit;
 pub mod ask_user;
 pub mod background_job;
 pub mod compact_chat;
@@ -15,7 +16,7 @@ pub mod move_file;
 pub mod preview_file_change;
 pub mod read_file;
 pub mod shell_command;
-mod shell_output;
+pub(crate) mod shell_output;
 mod shell_sealing;
 mod symbol_places;
 pub mod task;

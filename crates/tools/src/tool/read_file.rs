@@ -50,7 +50,7 @@ impl BuiltInTool for ReadFile {
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
         let mut review = Review::default();
-        let path = self.files.paths.review("path", &input.path, scope, &mut review)?;
+        let path = self.files.paths.review_read("path", &input.path, scope, &mut review)?;
         let line = input.line_offset.and_then(|offset| u32::try_from(offset + 1).ok());
         review.locations.push(Location { path: path.path().to_owned(), line });
         review.summary = match (input.line_offset.unwrap_or(0), input.limit) {
@@ -65,7 +65,7 @@ impl BuiltInTool for ReadFile {
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
-        let path = self.files.paths.resolve_approved(&input.path, &call)?;
+        let (path, taint) = self.files.paths.resolve_read(&input.path, &call)?;
         let window = LineWindow::new(&input, &self.files.limits);
         if let Some(refused) = editor::check_readable(&path, &call, &self.files).await {
             return Err(refused);
@@ -97,7 +97,7 @@ impl BuiltInTool for ReadFile {
             files.seen.record(&session, path.path(), TextStamp::from_text(document.text()), SeenVia::Disk);
             Ok(ToolResult::text(window.select_from_text(NormalizedText::new(&document.shown()).text())))
         };
-        self.files.blocking(&path, read).await
+        Ok(ToolResult { taint, ..self.files.blocking(&path, read).await? })
     }
 }
 
