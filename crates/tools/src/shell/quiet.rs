@@ -43,7 +43,7 @@ pub fn for_line(line: &ShellLine, terminal: bool) -> Vec<(String, String)> {
         let name = name.strip_prefix("npx ").unwrap_or(name);
         HARMLESS_CI.iter().any(|known| name == *known || name.starts_with(&format!("{known} ")))
     };
-    if !line.commands.is_empty() && line.names().iter().all(is_harmless) {
+    if !line.commands.is_empty() && line.texts().iter().all(is_harmless) {
         variables.push(("CI".to_owned(), "true".to_owned()));
     }
     variables

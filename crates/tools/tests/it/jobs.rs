@@ -159,9 +159,10 @@ async fn a_program_that_asks_runs_in_a_pseudo_terminal_and_is_answered() {
 #[tokio::test]
 async fn the_pseudo_terminal_is_the_commands_own() {
     let bench = Bench::new();
-    let line = "read -r _ _ _ _ _ _ tty _ < /proc/self/stat; echo $tty $(stat -L -c '%Hr %Lr' /proc/self/fd/0); \
-                echo through > /dev/tty; sleep 60";
-    let told = bench.good("shell_command", json!({"command": line, "pty": true})).await;
+    let script = "read -r _ _ _ _ _ _ tty _ < /proc/self/stat; echo $tty $(stat -L -c '%Hr %Lr' /proc/self/fd/0)\n\
+                  echo through > /dev/tty; exec sleep 60\n";
+    bench.write("terminal.sh", script);
+    let told = bench.good("shell_command", json!({"command": "bash terminal.sh", "pty": true})).await;
     let mut numbers = told.split_whitespace().map(|word| word.parse::<u64>().unwrap_or_default());
     let (terminal, major, minor) =
         (numbers.next().unwrap(), numbers.next().unwrap(), numbers.next().unwrap());

@@ -25,6 +25,8 @@ enum Step {
     Interact(&'static str, &'static str),
     Background(&'static str, &'static str),
     Wait(&'static str),
+    /// Waits for the end of the command, where it is a job.
+    Finish,
     Read(&'static str),
     Type(&'static str, &'static str),
     End(&'static str),
@@ -32,7 +34,7 @@ enum Step {
     Search(&'static str, &'static str),
 }
 
-use Step::{Background, End, Interact, Read, Run, Search, Type, Wait};
+use Step::{Background, End, Finish, Interact, Read, Run, Search, Type, Wait};
 
 struct Sequence {
     kind: &'static str,
@@ -152,13 +154,13 @@ const SEQUENCES: &[Sequence] = &[
         kind: "output",
         name: "20 MB with one line that matters",
         program: "seq 1400000; echo 'error[E0308]: mismatched types'; seq 1400000",
-        steps: &[Run("./program", "bytes are in"), Search("mismatched", "error[E0308]")],
+        steps: &[Run("./program", "bytes are in"), Finish, Search("mismatched", "error[E0308]")],
     },
     Sequence {
         kind: "output",
         name: "too much of it, and past the limit",
         program: "seq 300000; echo 'warning: unused'; seq 300000; sleep 1.5; echo finished",
-        steps: &[Run("./program", "bytes are in"), Search("unused", "warning: unused"), Wait("finished")],
+        steps: &[Run("./program", "bytes are in"), Wait("finished"), Search("unused", "warning: unused")],
     },
     Sequence {
         kind: "output",
@@ -190,6 +192,8 @@ struct Tally {
 struct Player {
     bench: Bench,
     job: String,
+    /// The file that a result named.
+    file: String,
     last: String,
     tally: Tally,
 }
@@ -206,7 +210,7 @@ impl Player {
             use std::os::unix::fs::PermissionsExt;
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
         }
-        Self { bench, job: String::new(), last: String::new(), tally: Tally::default() }
+        Self { bench, job: String::new(), file: String::new(), last: String::new(), tally: Tally::default() }
     }
 
     async fn play(&mut self, sequence: &Sequence) {
@@ -241,22 +245,25 @@ impl Player {
             Wait(needs) => {
                 (needs, "background_job", json!({"action": "wait", "job_id": job, "timeout": 2_000}))
             }
+            Finish if job.is_empty() => return "",
+            Finish => {
+                ("exit 0", "background_job", json!({"action": "wait", "job_id": job, "timeout": 10_000}))
+            }
             Read(needs) => (needs, "background_job", act("read_output")),
             End(needs) => (needs, "background_job", act("kill")),
             Type(typed, needs) => {
                 (needs, "background_job", json!({"action": "write", "job_id": job, "input": typed}))
             }
-            Search(pattern, needs) => {
-                let file = self.last.split(" bytes are in ").nth(1).unwrap_or_default();
-                let file = file.split(": ").next().unwrap_or_default().to_owned();
-                (needs, "grep", json!({"pattern": pattern, "path": file}))
-            }
+            Search(pattern, needs) => (needs, "grep", json!({"pattern": pattern, "path": self.file})),
         };
         let result = self.bench.run(tool, input).await;
         self.last = text(&result);
         if tool == "shell_command" {
             self.tally.commands += 1;
             self.tally.past_limit += usize::from(self.last.contains("goes on as job-"));
+        }
+        if let Some(rest) = self.last.split(" bytes are in ").nth(1) {
+            self.file = rest.split(": ").next().unwrap_or_default().to_owned();
         }
         if let Some(at) = self.last.rfind("job-").filter(|_| tool == "shell_command") {
             let is_name = |character: &char| character.is_alphanumeric() || *character == '-';
