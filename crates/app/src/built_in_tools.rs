@@ -52,6 +52,7 @@ pub(crate) fn options(environment: &Environment, resolved: &config::Resolved) ->
         shell,
         withheld_environment: resolved.secret_variables.clone(),
         private_hosts: settings.fetch_allowed_hosts.clone(),
+        formatters: settings.formatters.clone(),
         custom_tools: settings.custom.iter().map(custom_tool).collect(),
         web_search: resolved.settings.web_search.as_ref().map(search_backend),
         limits: tools::Limits {

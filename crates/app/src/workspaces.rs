@@ -170,15 +170,7 @@ impl WorkspaceSource for Workspaces {
         self.start_chores(models.clone(), &resolved);
         let mut notices = Vec::new();
         let sandbox = sandboxing::workspace_sandbox(&self.environment, &resolved, &roots, &mut notices);
-        let observer = self.jobs_observer();
-        let built_in = built_in_tools::of_workspace(
-            &self.environment,
-            &resolved,
-            sandbox.as_ref(),
-            observer,
-            &roots,
-            self.options.is_ephemeral,
-        );
+        let built_in = self.built_in_tools(&resolved, sandbox.as_ref(), &roots);
         let files = built_in.files();
         let specs: Vec<ToolSpec> = built_in.tools().iter().map(|tool| tool.spec().clone()).collect();
         notices.extend(settings_review::notices(&resolved, &specs));
@@ -233,6 +225,16 @@ impl Workspaces {
             Some((known, resolved)) if known == workspace.roots && workspace.options.is_none() => resolved,
             Some(_) | None => config::resolve(&self.environment, &inputs),
         })
+    }
+
+    fn built_in_tools(
+        &self,
+        resolved: &config::Resolved,
+        sandbox: Option<&WorkspaceSandbox>,
+        roots: &[PathBuf],
+    ) -> Arc<tools::BuiltInTools> {
+        let (observer, is_ephemeral) = (self.jobs_observer(), self.options.is_ephemeral);
+        built_in_tools::of_workspace(&self.environment, resolved, sandbox, observer, roots, is_ephemeral)
     }
 
     fn worktrees(

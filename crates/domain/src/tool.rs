@@ -8,14 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::oneshot;
 
 use crate::ask::{Answer, AskKind};
 use crate::failure::Failure;
 use crate::host::{Abilities, HostCall, HostReply};
 use crate::ids::{ItemId, SessionId};
 use crate::item::Part;
-use crate::job::{Job, JobOutput};
+use crate::job::{Continued, Job, JobOutput};
 use crate::taint::Taint;
 use crate::tool_call::{Details, Location, Origin};
 use crate::visible::{visible_line, visible_source, visible_text};
@@ -262,15 +261,6 @@ pub trait ToolContext: Send + Sync {
     fn sample(&self, _sample: Sample) -> BoxFuture<'_, Result<Sampled, Failure>> {
         Box::pin(async { Err(Failure::user("No model can be used here.")) })
     }
-}
-
-/// A command that outlives its call: what it changes is settled when it has ended.
-#[derive(Debug)]
-pub struct Continued {
-    /// Cancelled when all its processes are gone.
-    pub ended: CancellationToken,
-    /// Takes what the command's output must say about its changes. Dropped where there is nothing to settle.
-    pub settled: oneshot::Sender<Option<String>>,
 }
 
 /// What a model found on the web.

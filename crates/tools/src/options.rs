@@ -1,6 +1,6 @@
 //! What can be set about the built-in tools. Plain data: who fills it from a configuration file is not known here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,6 +33,8 @@ pub struct Options {
     pub sandbox: Option<Confine>,
     /// Tools of the user's own. One with the name of a built-in tool is left out.
     pub custom_tools: Vec<CustomTool>,
+    /// Shell lines that format a text from their input, by ending of files.
+    pub formatters: BTreeMap<String, String>,
     /// Where outputs that are too long for a result are kept.
     pub outputs: OutputFolder,
     /// Called when a job in the background begins or ends.

@@ -27,6 +27,7 @@ use crate::tool::edit_file::EditFile;
 use crate::tool::editor_diagnostics::EditorDiagnostics;
 use crate::tool::editor_places::{CodeQuestions, EditorDefinition, EditorReferences};
 use crate::tool::fetch_url::FetchUrl;
+use crate::tool::formatting::Formatters;
 use crate::tool::glob::Glob;
 use crate::tool::grep::Grep;
 use crate::tool::move_file::MoveFile;
@@ -99,7 +100,9 @@ impl BuiltInTools {
             }
         }
         tools.retain(|tool| !options.disabled.contains(&tool.spec().name));
-        let tools = tools.into_iter().map(|tool| checked(tool, &files, &services)).collect();
+        let formatters = Formatters { lines: options.formatters, sandbox: options.sandbox };
+        let tools =
+            tools.into_iter().map(|tool| checked(tool, &files, services.as_ref(), &formatters)).collect();
         Self { tools, jobs, outputs: options.outputs, contexts: Arc::new(contexts), services }
     }
 
@@ -113,12 +116,14 @@ impl BuiltInTools {
 fn checked(
     tool: Arc<dyn Tool>,
     files: &Arc<Files>,
-    services: &Option<Arc<dyn LanguageServices>>,
+    services: Option<&Arc<dyn LanguageServices>>,
+    formatters: &Formatters,
 ) -> Arc<dyn Tool> {
     if tool.spec().effect != ToolEffect::WritesFiles {
         return tool;
     }
-    Arc::new(CheckedEdit { inner: tool, files: files.clone(), services: services.clone() })
+    let (files, services, formatters) = (files.clone(), services.cloned(), formatters.clone());
+    Arc::new(CheckedEdit { inner: tool, files, services, formatters })
 }
 
 /// The tools that answer questions about code.

@@ -47,6 +47,7 @@ mod eca_text;
 mod eca_today;
 mod embedded;
 mod first_day;
+mod formatters;
 mod full_disk;
 mod generate;
 mod generate_project;

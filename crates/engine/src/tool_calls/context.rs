@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use domain::event::{Channel, EventBody, Fact, Level, Notice};
 use domain::host::HostRequest;
-use domain::tool::{Continued, Sample, Sampled, ToolContext, WebAnswer};
+use domain::job::Continued;
+use domain::tool::{Sample, Sampled, ToolContext, WebAnswer};
 use domain::{
     Abilities, Answer, Ask, AskKind, BoxFuture, CancellationToken, Failure, HostCall, HostReply, ItemDelta,
     ItemId, TurnId,

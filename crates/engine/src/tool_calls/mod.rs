@@ -372,13 +372,8 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
     let since = Instant::now();
     let mut result = run_guarded(turn, tool, invocation).await;
     let millis = since.elapsed().as_millis() as u64;
-    match context.take_continued() {
-        Some(continued) => changes.settle_after(continued),
-        None => {
-            let removed = changes.settle(review).await;
-            result.iter_mut().for_each(|result| result.parts.extend(removed.clone().map(Part::text)));
-        }
-    }
+    let removed = changes.settle(context.take_continued(), review).await;
+    result.iter_mut().for_each(|result| result.parts.extend(removed.clone().map(Part::text)));
     turn.session.add_taint(&taint::of_result(result.as_ref()));
     let stopped = turn.cancel.is_cancelled();
     let summary = set_result(&mut item, result, context.take_output(), millis, stopped);

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use domain::event::{Fact, Level, Notice};
-use domain::tool::{Continued, Review};
+use domain::job::Continued;
+use domain::tool::Review;
 
 use super::leftovers;
 use crate::session::Session;
@@ -38,8 +39,12 @@ impl Changes {
         &self.run_later
     }
 
-    /// The call has ended, and everything that it started. What the model must know.
-    pub(super) async fn settle(self, review: &Review) -> Option<String> {
+    /// The call has ended, and everything that it started, but for a command that goes on. What the model must know.
+    pub(super) async fn settle(self, continued: Option<Continued>, review: &Review) -> Option<String> {
+        if let Some(continued) = continued {
+            self.settle_after(continued);
+            return None;
+        }
         let Self { session, recording, keeps, run_later } = self;
         let (changed, due) = recording?.end(&session).await;
         if !keeps {
@@ -53,7 +58,7 @@ impl Changes {
     }
 
     /// The same, when a command that outlives its call has ended.
-    pub(super) fn settle_after(self, continued: Continued) {
+    fn settle_after(self, continued: Continued) {
         let Self { session, recording, keeps, run_later } = self;
         let Some(recording) = recording else { return };
         tokio::spawn(async move {

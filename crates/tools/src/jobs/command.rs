@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use domain::job::{Job, JobOutput, JobStatus};
-use domain::tool::{Continued, Invocation, ToolContext};
+use domain::job::{Continued, Job, JobOutput, JobStatus};
+use domain::tool::{Invocation, ToolContext};
 use domain::{CancellationToken, SessionId};
 use process::{Child, End, Exit, InputPipe, OutputPipe, Spawn};
 use tokio::io::AsyncWriteExt;

@@ -1,4 +1,4 @@
-//! What follows a change of files: the diagnostics of the changed files that are new since the change.
+//! What follows a change of files: a formatter, and the diagnostics of the changed files that are new since the change.
 //!
 //! Must not know which tool changes files or how. Invariants: a change waits for diagnostics a second and a half at most; no
 //! language server is started for it; without an answer from before the change nothing is called new.
@@ -15,7 +15,9 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use super::editor_diagnostics::describe_line;
+use super::formatting::Formatters;
 use crate::edit::files::Files;
+use crate::paths::ResolvedPath;
 
 /// All that a change may wait for diagnostics, before and after it.
 const LONGEST: Duration = Duration::from_millis(1_500);
@@ -34,6 +36,7 @@ pub(crate) struct CheckedEdit {
     pub(crate) inner: Arc<dyn Tool>,
     pub(crate) files: Arc<Files>,
     pub(crate) services: Option<Arc<dyn LanguageServices>>,
+    pub(crate) formatters: Formatters,
 }
 
 impl Tool for CheckedEdit {
@@ -66,7 +69,14 @@ impl Tool for CheckedEdit {
                 None => None,
             };
             let spent = began.elapsed();
+            let formatting = self.formatting(&call);
             let mut result = self.inner.run(call).await;
+            if let Some((paths, scope, cancel)) = formatting.filter(|_| !result.error) {
+                for path in &paths {
+                    let formatted = self.formatters.format(&self.files, path, &scope, &cancel).await;
+                    result.parts.extend(formatted.map(Part::text));
+                }
+            }
             if let (Some(asked), Some(before), false) = (asked, before, result.error) {
                 let until = Instant::now() + LONGEST.saturating_sub(spent);
                 let new = asked.look_for_new(self, &before, until).await;
@@ -87,19 +97,28 @@ struct Question {
 }
 
 impl CheckedEdit {
+    /// The files of the workspace that a call names.
+    fn paths_of(&self, call: &Invocation) -> Vec<ResolvedPath> {
+        let named = named_paths(&call.input);
+        let resolved = named.iter().filter_map(|text| self.files.paths.resolve(text, &call.scope).ok());
+        resolved.filter(ResolvedPath::is_inside).take(MOST_FILES).collect()
+    }
+
+    /// What is to be formatted after the call. An editor that holds the text formats by its own rules.
+    fn formatting(&self, call: &Invocation) -> Option<(Vec<ResolvedPath>, Scope, CancellationToken)> {
+        if self.formatters.lines.is_empty() || call.context.abilities().write_text {
+            return None;
+        }
+        Some((self.paths_of(call), call.scope.clone(), call.cancel.clone()))
+    }
+
     /// `None`: nobody can tell without delay.
     fn question(&self, call: &Invocation) -> Option<Question> {
         let by_editor = call.context.abilities().diagnostics;
         if !by_editor && self.services.is_none() {
             return None;
         }
-        let mut paths: Vec<PathBuf> = named_paths(&call.input)
-            .iter()
-            .filter_map(|text| self.files.paths.resolve(text, &call.scope).ok())
-            .filter(|path| path.is_inside())
-            .map(|path| path.path().to_owned())
-            .collect();
-        paths.truncate(MOST_FILES);
+        let mut paths: Vec<PathBuf> = self.paths_of(call).iter().map(|path| path.path().to_owned()).collect();
         if !by_editor {
             let services = self.services.as_ref()?;
             paths.retain(|path| services.is_running_for(path, &call.scope.roots));

@@ -10,6 +10,7 @@ pub mod edit_file;
 pub mod editor_diagnostics;
 pub mod editor_places;
 pub mod fetch_url;
+pub(crate) mod formatting;
 pub mod glob;
 pub mod grep;
 pub mod move_file;
