@@ -10,9 +10,9 @@ use domain::host::LanguageServices;
 use domain::tool::Scope;
 use process::sandbox::{Grant, ProjectGrants, Sandbox};
 
+use crate::custom_tool::CustomTool;
 use crate::jobs::JobsObserver;
 use crate::outputs::OutputFolder;
-use crate::tool::custom::CustomTool;
 use crate::web::search::SearchBackend;
 
 #[derive(Clone, Debug, Default)]

@@ -11,14 +11,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use domain::taint::Taint;
 use domain::tool::{Invocation, Scope};
 use domain::{Review, SessionId};
+use platform::resolve_links;
 use platform::{Folder, System, names};
-use project_files::resolve_links;
 
 use crate::outputs::OutputFolder;
-use crate::sealed;
 
 const MAX_REVIEWED: usize = 1_024;
 
@@ -150,21 +148,12 @@ impl Paths {
         Ok(output)
     }
 
-    /// Like `resolve_approved`, for a tool that only reads. What a command printed counts in a tainted chat as what it may
-    /// have read, so the taint says whether the path is such an output.
-    pub(crate) fn resolve_read(
-        &self,
-        text: &str,
-        call: &Invocation,
-    ) -> Result<(ResolvedPath, Taint), String> {
-        let Some(output) = self.find_output(text, &call.scope) else {
-            return Ok((self.resolve_approved(text, call)?, Taint::default()));
-        };
-        let mut taint = Taint::default();
-        if let Some(secret) = sealed::any_secret(&call.scope) {
-            taint.add_possible_secret(format!("{secret}, by a command whose output was kept"));
+    /// Like `resolve_approved`, for a tool that only reads. Says whether it is a kept output.
+    pub(crate) fn resolve_read(&self, text: &str, call: &Invocation) -> Result<(ResolvedPath, bool), String> {
+        match self.find_output(text, &call.scope) {
+            Some(output) => Ok((output, true)),
+            None => Ok((self.resolve_approved(text, call)?, false)),
         }
-        Ok((output, taint))
     }
 
     /// For `review`: notes where the path of an argument leads.

@@ -18,10 +18,6 @@ mod aws;
 mod child_environment;
 mod client;
 mod conformance;
-mod copilot;
-mod copilot_host;
-#[path = "../../../proto-copilot/tests/it/talk.rs"]
-mod copilot_talk;
 mod crash;
 mod denied_paths;
 mod docs;
@@ -49,13 +45,13 @@ mod embedded;
 mod first_day;
 mod formatters;
 mod full_disk;
-mod generate;
-mod generate_project;
 mod hostile_project;
 mod hub;
 mod import;
 mod injections;
 mod instructions;
+#[path = "../../../../interfaces/tests/it/mod.rs"]
+mod interfaces;
 mod jobs;
 mod language_servers;
 mod lifetime;

@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use platform::project_files;
+
 /// Files that run later and that a person approved, or a rule allowed, while this program ran.
 static APPROVED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 

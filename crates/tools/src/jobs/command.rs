@@ -15,15 +15,17 @@ use process::{Child, End, Exit, InputPipe, OutputPipe, Spawn};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::{oneshot, watch};
 
-use super::JobsObserver;
+use super::observer::JobsObserver;
 use super::terminal_text::TerminalText;
+use crate::live_output::OutputStream;
 use crate::outputs::Output;
-use crate::tool::shell_output::OutputStream;
 
 /// Lines that a client is shown of a job's output.
 const SHOWN_LINES: usize = 2_000;
 /// How long the state of the workspace after a job may take to be recorded.
 const SETTLE_TIME: Duration = Duration::from_secs(60);
+/// How long the end of a command that was ended is waited for.
+const END_TIME: Duration = Duration::from_secs(3);
 /// Ctrl-D: the end of the input.
 const END_OF_INPUT: &str = "\u{4}";
 
@@ -219,7 +221,7 @@ impl RunningCommand {
     /// Ends it, and waits until that is settled, a moment at most.
     pub(crate) async fn stop(&self) {
         self.begin_stop();
-        let _ = tokio::time::timeout(super::END_TIME, self.done.cancelled()).await;
+        let _ = tokio::time::timeout(END_TIME, self.done.cancelled()).await;
     }
 
     /// Empty where it is no job.

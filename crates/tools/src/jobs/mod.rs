@@ -5,6 +5,7 @@
 //! [`Jobs::stop_all`]; a command whose call is gone and that is no job is ended. Ids are unique in the program.
 
 mod command;
+mod observer;
 mod terminal_text;
 
 use std::fmt::Write as _;
@@ -14,6 +15,8 @@ use std::time::Duration;
 use domain::job::{Job, JobOutput};
 use domain::tool::Invocation;
 use domain::{CancellationToken, SessionId};
+
+pub use observer::JobsObserver;
 
 pub(crate) use command::{Afterword, Attached, CommandEnd, EndedCommand, RunningCommand, Start};
 
@@ -26,31 +29,11 @@ const QUIET_AFTER_INPUT: Duration = Duration::from_millis(400);
 const LONGEST_ANSWER: Duration = Duration::from_secs(5);
 /// How long a job may take to read what is typed.
 const INPUT_TIME: Duration = Duration::from_secs(5);
-/// How long the end of a job that was ended is waited for.
-const END_TIME: Duration = Duration::from_secs(3);
 
 pub struct Jobs {
     list: Mutex<Vec<Arc<RunningCommand>>>,
     max_running: usize,
     observer: JobsObserver,
-}
-
-/// Called after every change of the list.
-#[derive(Clone, Default)]
-pub struct JobsObserver(pub Option<Arc<dyn Fn() + Send + Sync>>);
-
-impl std::fmt::Debug for JobsObserver {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("JobsObserver")
-    }
-}
-
-impl JobsObserver {
-    fn observe(&self) {
-        if let Some(observe) = &self.0 {
-            observe();
-        }
-    }
 }
 
 /// How a command that was attached to a call left it.

@@ -10,6 +10,7 @@ use domain::{CancellationToken, Review};
 use globset::{GlobBuilder, GlobMatcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use platform::project_files;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -19,6 +20,7 @@ use crate::lenient;
 use crate::offered::BuiltInTool;
 use crate::options::Limits;
 use crate::paths::{ForbiddenPaths, ResolvedPath};
+use crate::sealed;
 use crate::walk::Walk;
 
 const MAX_LINE: usize = 400;
@@ -62,7 +64,8 @@ impl BuiltInTool for Grep {
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
-        let (path, taint) = self.files.paths.resolve_read(&input.path, &call)?;
+        let (path, is_output) = self.files.paths.resolve_read(&input.path, &call)?;
+        let taint = sealed::taint_of_output(is_output, &call.scope);
         let cancel = call.cancel.clone();
         let scope = call.scope.clone();
         let forbidden = ForbiddenPaths::new(&scope)?;

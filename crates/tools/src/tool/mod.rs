@@ -17,7 +17,7 @@ pub mod move_file;
 pub mod preview_file_change;
 pub mod read_file;
 pub mod shell_command;
-pub(crate) mod shell_output;
+mod shell_output;
 mod shell_sealing;
 mod symbol_places;
 pub mod task;

@@ -21,6 +21,7 @@ use crate::lenient;
 use crate::offered::BuiltInTool;
 use crate::options::Limits;
 use crate::paths::ResolvedPath;
+use crate::sealed;
 
 const MAX_LINE: usize = 2_000;
 
@@ -65,18 +66,14 @@ impl BuiltInTool for ReadFile {
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
-        let (path, taint) = self.files.paths.resolve_read(&input.path, &call)?;
+        let (path, is_output) = self.files.paths.resolve_read(&input.path, &call)?;
+        let taint = sealed::taint_of_output(is_output, &call.scope);
         let window = LineWindow::new(&input, &self.files.limits);
-        if let Some(refused) = editor::check_readable(&path, &call, &self.files).await {
-            return Err(refused);
+        // No editor has an output open.
+        if !is_output && let Some(read) = self.read_from_editor(&path, &input, window, &call).await? {
+            return Ok(read);
         }
-        if let Some(image) = self.read_image_from_editor(&path, &call).await {
-            return Ok(ToolResult { parts: vec![image], ..ToolResult::default() });
-        }
-        if let Some(text) = self.read_lines_from_editor(&path, &input, window, &call).await? {
-            return Ok(ToolResult::text(text));
-        }
-        let in_client = if call.context.abilities().read_text {
+        let in_client = if !is_output && call.context.abilities().read_text {
             self.files.client_text(&path, &call).await?
         } else {
             None
@@ -102,6 +99,23 @@ impl BuiltInTool for ReadFile {
 }
 
 impl ReadFile {
+    /// What the editor gives without the whole text; `None` where it gives nothing so.
+    async fn read_from_editor(
+        &self,
+        path: &ResolvedPath,
+        input: &Input,
+        window: LineWindow,
+        call: &Invocation,
+    ) -> Result<Option<ToolResult>, String> {
+        if let Some(refused) = editor::check_readable(path, call, &self.files).await {
+            return Err(refused);
+        }
+        if let Some(image) = self.read_image_from_editor(path, call).await {
+            return Ok(Some(ToolResult { parts: vec![image], ..ToolResult::default() }));
+        }
+        Ok(self.read_lines_from_editor(path, input, window, call).await?.map(ToolResult::text))
+    }
+
     /// The lines that were asked for, where the editor can give just these. One more tells whether there are others.
     async fn read_lines_from_editor(
         &self,
