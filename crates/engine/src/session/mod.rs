@@ -7,6 +7,7 @@ mod work;
 
 use std::collections::HashMap;
 use std::ops::Deref;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -47,8 +48,7 @@ pub(crate) struct Session {
     ended: Mutex<Option<oneshot::Sender<EndedSubagent>>>,
     /// `chatStart` hooks have run in this process.
     pub(crate) hooks_started: AtomicBool,
-    /// The instructions by behavior, model and whether it uses tools, made once so that the provider's cache holds.
-    pub(crate) instructions: Mutex<Option<((String, String, bool), Instructions)>>,
+    pub(crate) instructions: KnownInstructions,
     /// What the user was told last about settings that changed.
     told_settings: Mutex<Option<String>>,
     /// Decides about tool calls and other choices.
@@ -70,6 +70,37 @@ impl Deref for Session {
 pub(crate) struct Instructions {
     pub(crate) system: Vec<Arc<str>>,
     pub(crate) fetched_rules: Arc<[NamedText]>,
+}
+
+/// The instructions of a chat, made once so that the provider's cache holds.
+#[derive(Clone, Default)]
+pub(crate) struct KnownInstructions(Arc<Mutex<Option<Known>>>);
+
+/// The instructions that were made last.
+pub(crate) struct Known {
+    pub(crate) key: InstructionsKey,
+    pub(crate) instructions: Instructions,
+    /// The files as the model has them.
+    pub(crate) files: Vec<InstructionFile>,
+}
+
+/// Behavior, model and whether it uses tools: rules may be for some models only.
+pub(crate) type InstructionsKey = (String, String, bool);
+pub(crate) type InstructionFile = (PathBuf, String);
+
+impl KnownInstructions {
+    /// They are made anew at their next use.
+    pub(crate) fn forget(&self) {
+        *self.lock() = None;
+    }
+
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.lock().is_none()
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Option<Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What a subagent has of the turn that started it.
@@ -130,7 +161,7 @@ impl Session {
     }
 
     /// The chat that a person began: this one, or that of a subagent's outermost parent.
-    fn root(&self) -> &Self {
+    pub(crate) fn root(&self) -> &Self {
         self.inherited.as_ref().map_or(self, |inherited| inherited.parent.root())
     }
 

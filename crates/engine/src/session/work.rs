@@ -16,7 +16,7 @@ use session::state::State;
 use session::{AttachedFrontend, SessionCore, SessionParts, SessionWork};
 
 use super::start::{Opening, own_sources, own_workspace};
-use super::{Actor, EndedSubagent, Session};
+use super::{Actor, EndedSubagent, KnownInstructions, Session};
 use crate::workspace::Workspace;
 use crate::{behavior, hooks, slash, tool_calls, turn, undo};
 
@@ -44,7 +44,7 @@ impl SessionWork for Session {
             inherited,
             ended: Mutex::new(ended),
             hooks_started: AtomicBool::new(false),
-            instructions: Mutex::default(),
+            instructions: KnownInstructions::default(),
             told_settings: Mutex::default(),
             decisions,
             has_described_tools: AtomicBool::new(false),

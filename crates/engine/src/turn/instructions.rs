@@ -1,11 +1,13 @@
 //! The system prompt: the text of the behavior, the user's rules, the project's AGENTS.md, servers' instructions.
 //!
-//! Invariant: made once per chat, behavior and model; nothing in it changes from turn to turn, so the cached prefix holds.
+//! Invariants: made once per chat, behavior and model, and again after a compaction; nothing in it changes from turn to turn, so
+//! the cached prefix holds: a file that changes in between is told in a message.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use domain::model::ModelInfo;
+use domain::note::{Note, NoteAbout};
 use domain::taint::Taint;
 use domain::tool::{Tool, ToolEffect};
 use domain::tool_call::Origin;
@@ -14,7 +16,7 @@ use platform::project_files;
 use crate::behavior::canonical;
 use crate::own_text::own_text;
 use crate::rules::{self, Rules};
-use crate::session::{Instructions, Session};
+use crate::session::{InstructionFile, Instructions, InstructionsKey, Known, KnownInstructions, Session};
 
 const SMALL: &str = include_str!("../texts/small.md");
 
@@ -35,28 +37,88 @@ const MAX_RULE_FILES: usize = 50;
 const INSTRUCTION_FILES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md"];
 
 /// The instructions of this chat in its present behavior.
-pub(crate) fn of(session: &Session, model: &ModelInfo) -> Instructions {
-    let behavior = session.state().settings().behavior.clone();
-    let behavior = canonical(behavior.as_deref().unwrap_or_default()).to_owned();
-    // Rules may be for some models only.
-    let key = (behavior, model.id.clone(), model.tools);
-    let mut cached = session.instructions.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((known, instructions)) = &*cached
-        && *known == key
+pub(crate) fn of(session: &Session, known: &KnownInstructions, model: &ModelInfo) -> Instructions {
+    let key = key_of(session, model);
+    if let Some(known) = &*known.lock()
+        && known.key == key
     {
-        return instructions.clone();
+        return known.instructions.clone();
     }
     let rules = Rules::of(session, &key.0, model);
-    let system = make(session, &key.0, model, &rules);
+    let files = agents_files(session);
+    let system = make(session, &key.0, model, &rules, &files);
     let instructions = Instructions { system, fetched_rules: rules.fetched };
-    *cached = Some((key, instructions.clone()));
+    *known.lock() = Some(Known { key, instructions: instructions.clone(), files });
     instructions
 }
 
-fn make(session: &Session, behavior: &str, model: &ModelInfo, rules: &Rules) -> Vec<Arc<str>> {
+fn key_of(session: &Session, model: &ModelInfo) -> InstructionsKey {
+    let behavior = session.state().settings().behavior.clone();
+    let behavior = canonical(behavior.as_deref().unwrap_or_default()).to_owned();
+    (behavior, model.id.clone(), model.tools)
+}
+
+/// What the model is told of files with instructions that have changed since it got them; each change is told once.
+pub(crate) fn change(session: &Session, known: &KnownInstructions, model: &ModelInfo) -> Option<Note> {
+    if session.decisions.is_recorded() || is_embedded(model) {
+        return None;
+    }
+    let mut known = known.lock();
+    let known = known.as_mut().filter(|known| known.key == key_of(session, model))?;
+    let files = agents_files(session);
+    if files == known.files {
+        return None;
+    }
+    mark_taint(session, &files);
+    let note = note_of_change(&known.files, &files);
+    known.files = files;
+    Some(note)
+}
+
+fn note_of_change(before: &[InstructionFile], now: &[InstructionFile]) -> Note {
+    let mut texts = vec!["Instructions have changed. These take the place of the earlier ones:".to_owned()];
+    let mut names = Vec::new();
+    for (path, content) in now.iter().filter(|file| !before.contains(file)) {
+        texts.push(described(path, content));
+        names.push(path.display().to_string());
+    }
+    for (path, _) in before.iter().filter(|(path, _)| now.iter().all(|(other, _)| other != path)) {
+        texts.push(format!("The instructions in {} no longer hold: the file is gone.", path.display()));
+        names.push(path.display().to_string());
+    }
+    let text = format!("Changed instructions are given to the model: {}", names.join(", "));
+    let text = domain::visible_line(&text).into_owned();
+    Note::for_model(NoteAbout::Instructions, text, texts.join("\n\n"))
+}
+
+fn described(path: &Path, content: &str) -> String {
+    format!("<instructions file=\"{}\">\n{}\n</instructions>", path.display(), content.trim())
+}
+
+fn is_embedded(model: &ModelInfo) -> bool {
+    model.id.starts_with("local/")
+}
+
+/// Instructions of a folder that nobody trusts are text of strangers.
+fn mark_taint(session: &Session, files: &[InstructionFile]) {
+    let is_own = |path: &Path| session.roots.iter().all(|root| !path.starts_with(root));
+    if !session.workspace.is_trusted && files.iter().any(|(path, _)| !is_own(path)) {
+        let mut taint = Taint::default();
+        taint.add_source("instructions of a folder that you have not trusted");
+        session.add_taint(&taint);
+    }
+}
+
+fn make(
+    session: &Session,
+    behavior: &str,
+    model: &ModelInfo,
+    rules: &Rules,
+    files: &[InstructionFile],
+) -> Vec<Arc<str>> {
     let settings = &session.workspace.settings;
     let own = own_text(settings.prompts(behavior).chat.as_ref());
-    if model.id.starts_with("local/") {
+    if is_embedded(model) {
         return vec![own.as_deref().unwrap_or(SMALL).trim().into()];
     }
     let tools = crate::behavior::tools(session, Some(behavior), model);
@@ -78,19 +140,9 @@ fn make(session: &Session, behavior: &str, model: &ModelInfo, rules: &Rules) -> 
     if let Some(catalog) = rules::catalog(&rules.fetched) {
         text.push_str(&format!("\n\n{catalog}"));
     }
-    let files = agents_files(session);
-    let is_own = |path: &Path| session.roots.iter().all(|root| !path.starts_with(root));
-    if !session.workspace.is_trusted && files.iter().any(|(path, _)| !is_own(path)) {
-        let mut taint = Taint::default();
-        taint.add_source("instructions of a folder that you have not trusted");
-        session.add_taint(&taint);
-    }
+    mark_taint(session, files);
     for (path, content) in files {
-        text.push_str(&format!(
-            "\n\n<instructions file=\"{}\">\n{}\n</instructions>",
-            path.display(),
-            content.trim()
-        ));
+        text.push_str(&format!("\n\n{}", described(path, content)));
     }
     if model.tools
         && let Some(skills) = crate::skills::instructions(session)
@@ -121,7 +173,7 @@ fn filled(template: &str, tools: &[Arc<dyn Tool>]) -> String {
 }
 
 /// The file with instructions of the user and of each workspace folder, outermost first.
-fn agents_files(session: &Session) -> Vec<(PathBuf, String)> {
+fn agents_files(session: &Session) -> Vec<InstructionFile> {
     let parents = session.workspace.settings.include_parent_agents_files;
     let global = session.workspace.texts.global_agents_file().into_iter().filter_map(|path| {
         let content = instructions_text(project_files::read_named(&path, FILE_LIMIT_BYTES))?;

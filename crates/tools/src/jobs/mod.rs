@@ -45,8 +45,8 @@ pub(crate) enum Left {
         id: String,
         is_quiet: bool,
     },
-    /// It was ended at its limit, because so many jobs run.
-    TooMany(usize),
+    /// It was ended at its limit: because the call says so, or because so many jobs run.
+    EndedAtLimit(Option<usize>),
 }
 
 impl Jobs {
@@ -59,12 +59,14 @@ impl Jobs {
         RunningCommand::start(start, call, self.observer.clone()).await
     }
 
-    /// Waits for the end of an attached command. At its limit, or where it is silent for `quiet`, it becomes a job.
+    /// Waits for the end of an attached command. At its limit, or where it is silent for `quiet`, it becomes a job, unless
+    /// it must not.
     pub(crate) async fn follow(
         &self,
         attached: Attached,
         time: Duration,
         quiet: Option<Duration>,
+        may_go_on: bool,
         call: &Invocation,
     ) -> Left {
         let command = attached.command();
@@ -77,9 +79,13 @@ impl Jobs {
                 return Left::Stopped;
             }
         };
+        if !may_go_on {
+            command.stop().await;
+            return Left::EndedAtLimit(None);
+        }
         if let Err(running) = self.detach(attached, call) {
             command.stop().await;
-            return Left::TooMany(running);
+            return Left::EndedAtLimit(Some(running));
         }
         if command.is_job() {
             Left::GoesOn { id: command.id().to_owned(), is_quiet }

@@ -80,6 +80,10 @@ pub struct Input {
     #[serde(default, deserialize_with = "lenient::flag")]
     #[schemars(skip)]
     pty: bool,
+    /// It never becomes a job: its result must say whether it succeeded.
+    #[serde(default, deserialize_with = "lenient::flag")]
+    #[schemars(skip)]
+    ends_at_limit: bool,
     /// What the sandbox must allow beyond its rules, after it refused: network:HOST, port:NUMBER, write:/PATH, secret:PATH,
     /// registries, registry-credentials, run-later, git-config, git-credentials, ssh, signing, cloud, containers. The user
     /// is asked
@@ -206,7 +210,8 @@ impl BuiltInTool for ShellCommand {
         }
         let attached = self.jobs.attach(start, &call).await?;
         let running = attached.command();
-        let left = self.jobs.follow(attached, time, input.pty.then_some(SILENT_TERMINAL), &call).await;
+        let quiet = input.pty.then_some(SILENT_TERMINAL);
+        let left = self.jobs.follow(attached, time, quiet, !input.ends_at_limit, &call).await;
         Ok(ToolResult { taint, ..describe_result(&left, &running.whole_output(), time) })
     }
 }

@@ -38,13 +38,12 @@ pub(super) fn describe_result(left: &Left, output: &str, time: Duration) -> Tool
         }
         Left::Ended(_) | Left::Stopped => (true, Some("[stopped by the user]".to_owned())),
         Left::GoesOn { id, is_quiet } => (false, Some(describe_job(id, *is_quiet, time))),
-        Left::TooMany(running) => (
-            true,
-            Some(format!(
-                "[ended after {} ms, because {running} jobs run already: end one with background_job]",
-                time.as_millis()
-            )),
-        ),
+        Left::EndedAtLimit(running) => {
+            let why = running.map_or(String::new(), |running| {
+                format!(", because {running} jobs run already: end one with background_job")
+            });
+            (true, Some(format!("[ended after {} ms{why}]", time.as_millis())))
+        }
     };
     let mut text = output.to_owned();
     if let Some(notice) = notice {

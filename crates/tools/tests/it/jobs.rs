@@ -98,6 +98,12 @@ async fn where_too_many_jobs_run_a_command_ends_at_its_limit() {
     let background = json!({"command": "sleep 60", "background": "x"});
     assert!(bench.bad("shell_command", background).await.contains("jobs run already"));
     bench.source.shutdown().await;
+    // A check that must say whether it succeeded goes on in no case.
+    let bench = Bench::new();
+    let told = bench
+        .bad("shell_command", json!({"command": "sleep 60", "timeout": 100, "ends_at_limit": true}))
+        .await;
+    assert!(told.contains("ended after 100 ms") && bench.source.jobs().is_empty(), "{told}");
 }
 
 #[tokio::test]
