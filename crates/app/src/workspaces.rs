@@ -170,9 +170,7 @@ impl WorkspaceSource for Workspaces {
         self.start_chores(models.clone(), &resolved);
         let mut notices = Vec::new();
         let sandbox = sandboxing::workspace_sandbox(&self.environment, &resolved, &roots, &mut notices);
-        let observer = self.jobs_observer();
-        let built_in =
-            built_in_tools::of_workspace(&self.environment, &resolved, sandbox.as_ref(), observer, &roots);
+        let built_in = self.built_in_tools(&resolved, sandbox.as_ref(), &roots);
         let files = built_in.files();
         let specs: Vec<ToolSpec> = built_in.tools().iter().map(|tool| tool.spec().clone()).collect();
         notices.extend(settings_review::notices(&resolved, &specs));
@@ -228,6 +226,16 @@ impl Workspaces {
         })
     }
 
+    fn built_in_tools(
+        &self,
+        resolved: &config::Resolved,
+        sandbox: Option<&WorkspaceSandbox>,
+        roots: &[PathBuf],
+    ) -> Arc<tools::BuiltInTools> {
+        let (observer, is_ephemeral) = (self.jobs_observer(), self.options.is_ephemeral);
+        built_in_tools::of_workspace(&self.environment, resolved, sandbox, observer, roots, is_ephemeral)
+    }
+
     fn worktrees(
         &self,
         resolved: &Arc<config::Resolved>,
@@ -242,6 +250,7 @@ impl Workspaces {
             texts,
             undo: self.undo_log(resolved),
             jobs_observer: self.jobs_observer(),
+            is_ephemeral: self.options.is_ephemeral,
             roots,
             is_trusted: resolved.folders.iter().all(config::trust::Folder::is_trusted),
         }

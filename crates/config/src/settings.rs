@@ -1,6 +1,7 @@
 //! The resolved settings as types. A field exists only where some crate acts on it; keys without effect stand in the
 //! schema as `x-unsupported`. This module does not know the defaults of models, prompts and vendors.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -154,6 +155,8 @@ pub struct ToolSettings {
     /// Found tools are loaded by the provider, where it can.
     pub search_by_provider: bool,
     pub custom: Vec<CustomTool>,
+    /// Shell lines that format a text from their input, by ending of files.
+    pub formatters: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -328,6 +331,7 @@ impl ToolSettings {
                 .unwrap_or_default(),
             search_by_provider: cursor.get("toolSearch").get("byProvider").flag().unwrap_or(true),
             custom: custom_tools::read(&root.get("customTools")),
+            formatters: custom_tools::read_formatters(&root.get("formatters")),
         }
     }
 }

@@ -36,6 +36,11 @@ pub(crate) fn describe_commands(part: &Value) -> Vec<String> {
             }
         }
     }
+    for (ending, line) in part.get("formatters").and_then(Value::as_object).into_iter().flatten() {
+        if let Some(line) = line.as_str() {
+            add(&dotted(["formatters", ending]), line.to_owned());
+        }
+    }
     if let Some(line) = part.pointer("/toolCall/shellCommand").and_then(|shell| program(shell, "path")) {
         add("toolCall.shellCommand", line);
     }

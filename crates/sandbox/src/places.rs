@@ -255,6 +255,7 @@ impl Sandbox {
             git_copies: git.copies.clone(),
             withheld: Vec::new(),
             memory: memory::limit(self.facts.memory_megabytes),
+            terminal: false,
         })
     }
 

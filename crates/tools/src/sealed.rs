@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use domain::taint::Taint;
 use domain::tool::Scope;
 use platform::project_files;
 use process::sandbox::Grant;
@@ -125,6 +126,15 @@ pub(crate) fn find_named(scope: &Scope, named: &[PathBuf], granted: &[Grant]) ->
 pub(crate) fn any_secret(scope: &Scope) -> Option<String> {
     let found = find_secrets(scope, &[]);
     found.secrets.first().cloned().or(found.open)
+}
+
+/// What a kept output of a command counts as: what the command may have read.
+pub(crate) fn taint_of_output(is_output: bool, scope: &Scope) -> Taint {
+    let mut taint = Taint::default();
+    if let Some(secret) = is_output.then(|| any_secret(scope)).flatten() {
+        taint.add_possible_secret(format!("{secret}, by a command whose output was kept"));
+    }
+    taint
 }
 
 /// Whether the sandbox of a tainted chat keeps this path closed.

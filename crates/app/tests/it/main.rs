@@ -44,6 +44,7 @@ mod eca_today;
 mod embedded;
 mod finishing;
 mod first_day;
+mod formatters;
 mod full_disk;
 mod hostile_project;
 mod hub;
@@ -52,6 +53,7 @@ mod injections;
 mod instructions;
 #[path = "../../../../interfaces/tests/it/mod.rs"]
 mod interfaces;
+mod jobs;
 mod language_servers;
 mod lifetime;
 mod lines;

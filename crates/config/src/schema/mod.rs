@@ -130,6 +130,10 @@ struct SettingsFile {
     #[schemars(extend("default" = 30), range(min = 1, max = 600), extend("examples" = [90]))]
     lsp_timeout_seconds: u64,
 
+    /// Shell lines that run after a change of a file, by the ending of its name. Each gets the text as its input and prints
+    /// it formatted; `$FILE` is the path. They run in the sandbox and cannot write; see `dragoman docs shell`.
+    #[schemars(extend("examples" = [{"rs": "rustfmt --edition 2024", "ts": "npx prettier --stdin-filepath \"$FILE\""}]))]
+    formatters: BTreeMap<String, String>,
     /// Commands of your own that the model may call as tools, by name. They are reviewed and run as the lines of
     /// `shell_command` are; see `dragoman docs extending`.
     #[schemars(extend("examples" = [{"find-file": {"description": "Finds files by name.", "command": "find . -name {{pattern}}", "schema": {"properties": {"pattern": {"type": "string"}}, "required": ["pattern"]}}}]))]

@@ -18,7 +18,7 @@ use session::{AttachedFrontend, SessionCore, SessionParts, SessionWork};
 use super::start::{Opening, own_sources, own_workspace};
 use super::{Actor, EndedSubagent, KnownInstructions, Session};
 use crate::workspace::Workspace;
-use crate::{behavior, hooks, slash, turn, undo};
+use crate::{behavior, hooks, slash, tool_calls, turn, undo};
 
 impl SessionWork for Session {
     type Parts = Opening;
@@ -110,9 +110,11 @@ impl SessionWork for Session {
         {
             tracing::warn!(session = %self.id, %failure, "an interrupted rollback could not be finished");
         }
+        tool_calls::settle_interrupted(self).await;
     }
 
     async fn forget(&self) {
+        join_all(self.sources().map(|source| source.forget(&self.id))).await;
         undo::forget(self).await;
         self.run_chat_end_hooks();
     }

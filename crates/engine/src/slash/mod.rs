@@ -7,6 +7,7 @@ pub(crate) mod aside;
 mod costs;
 mod export;
 mod goal;
+mod jobs;
 mod lists;
 mod output;
 
@@ -57,6 +58,7 @@ enum Native {
     Context,
     Fork,
     Export,
+    Jobs,
     Chats,
     Aside,
     SyncSystemPrompt,
@@ -66,7 +68,7 @@ enum Native {
 }
 
 /// Command, name, description, argument.
-const NATIVE: [(Native, &str, &str, Option<&str>); 33] = [
+const NATIVE: [(Native, &str, &str, Option<&str>); 34] = [
     (Native::Init, "init", "Write or improve AGENTS.md for this project", None),
     (Native::Compact, "compact", "Replace the history by a summary", Some("what to keep")),
     (
@@ -108,6 +110,12 @@ const NATIVE: [(Native, &str, &str, Option<&str>); 33] = [
     (Native::Context, "context", "What fills the context window", None),
     (Native::Fork, "fork", "A new chat with the history of this one", None),
     (Native::Export, "export", "Write this chat to a Markdown file of the workspace", Some("file")),
+    (
+        Native::Jobs,
+        "jobs",
+        "Commands that run in the background: list them, show or stop one",
+        Some("job, or stop job"),
+    ),
     (Native::Chats, "chats", "List the chats of this workspace", Some("words of the title")),
     (Native::Aside, "btw", "Ask something beside this chat; it is not sent again", Some("question")),
     (
