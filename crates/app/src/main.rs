@@ -26,6 +26,7 @@ mod mcp_entries;
 mod models;
 mod network;
 mod output;
+mod places;
 mod project_rules;
 mod providers;
 mod retention;

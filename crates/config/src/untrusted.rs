@@ -34,6 +34,7 @@ const ALLOWED_KEYS: &[(&str, UntrustedRule)] = &[
     ("chat.title", UntrustedRule::Harmless),
     ("chat.theme", UntrustedRule::Harmless),
     ("chat.defaultTrust", UntrustedRule::OnlyFalse),
+    ("memory.enabled", UntrustedRule::OnlyFalse),
     ("defaultAgent", UntrustedRule::OnlyPlan),
     ("disabledTools", UntrustedRule::Adds),
     ("maxSteps", UntrustedRule::Lowers),

@@ -12,7 +12,9 @@ mod completion;
 mod context_use;
 mod destruction;
 mod hooks;
+pub mod instruction_files;
 mod jobs;
+pub mod memory;
 mod paid_call;
 mod queries;
 mod recall;
@@ -43,13 +45,13 @@ use tokio::sync::mpsc;
 
 pub use crate::undo::UndoLog;
 pub use hooks::{HookExit, HookRunner};
+pub use instruction_files::{LIMIT as INSTRUCTIONS_LIMIT, instruction_file};
 use session::Session;
 pub use session::is_subagent;
 pub use session::state::State;
 pub use spending::record_of_today;
 pub use tool_calls::approval;
 use tool_calls::{Approver, Policy};
-pub use turn::instructions::{FILE_LIMIT as INSTRUCTIONS_LIMIT, instruction_file};
 pub use workspace::{
     NamedText, ProviderAccounts, Skill, Texts, Workspace, WorkspaceSource, Worktree, Worktrees,
 };

@@ -15,6 +15,8 @@ use domain::tool::{ToolServer, ToolSource};
 use domain::{Abilities, BoxFuture, Failure};
 use tokio::sync::mpsc;
 
+use crate::memory::MemoryFolders;
+
 /// Resolves a workspace. Called on the way to `initialize`: must not connect, spawn or walk.
 pub trait WorkspaceSource: Send + Sync {
     /// A front-end was attached: workspaces that are entered later serve it.
@@ -78,6 +80,10 @@ pub trait Texts: Send + Sync {
         String::new()
     }
     fn global_agents_file(&self) -> Option<PathBuf>;
+    /// Where the memory across chats is; `None` where it is switched off.
+    fn memory(&self) -> Option<MemoryFolders> {
+        None
+    }
     /// Facts about the machine and the project for the system prompt: date, system, shell, git branch.
     fn environment(&self) -> String {
         String::new()

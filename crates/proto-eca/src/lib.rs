@@ -19,6 +19,7 @@ mod inline_prompt;
 mod jobs;
 mod lifecycle;
 mod mcp;
+mod memory;
 mod newest_page;
 mod next_edit;
 mod pending_logins;

@@ -85,8 +85,14 @@ fn lanes(facts: &[Recorded], given: usize) -> Lanes {
         if let Fact::UsageChanged { usage: now } = fact {
             for Spent { purpose, model, tokens, .. } in added_calls(&usage, now) {
                 // The chats of subagents are replayed by themselves, and no tool and command runs again.
-                if !["subagents", web_search::PURPOSE, aside::PURPOSE, crate::spending::TOOLS]
-                    .contains(&purpose.as_str())
+                if ![
+                    "subagents",
+                    web_search::PURPOSE,
+                    aside::PURPOSE,
+                    crate::memory::PURPOSE,
+                    crate::spending::TOOLS,
+                ]
+                .contains(&purpose.as_str())
                 {
                     add(Lane::Usage(purpose), Entry::Used { model, tokens });
                 }

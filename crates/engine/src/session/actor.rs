@@ -415,6 +415,9 @@ impl Actor {
         self.session.log.flush().await?;
         self.session.store.delete(&self.session.id).await?;
         crate::undo::forget(&self.session).await;
+        if let Some(memory) = self.session.workspace.texts.memory() {
+            memory.forget_chat(self.session.id.as_str());
+        }
         self.run_chat_end_hooks();
         Ok(())
     }

@@ -30,6 +30,8 @@ use domain::tool_call::Origin;
 use domain::{CancellationToken, Failure, Recorded, SessionId, Store, TurnId};
 use tokio::sync::{mpsc, watch};
 
+use crate::instruction_files::InstructionSet;
+use crate::memory::PendingMemory;
 use crate::spending::Account;
 use crate::subagents::{Inherited, StartSubagent};
 use crate::tool_calls::Approver;
@@ -75,6 +77,10 @@ pub(crate) struct Session {
     /// Where the provider keeps the written history.
     pub(crate) written: WrittenPlace,
     pub(crate) offered_tools: OfferedTools,
+    /// Entries of the memory that wait for the user's word.
+    pub(crate) memory: PendingMemory,
+    /// The files with instructions that the chat was given last.
+    instruction_files: Mutex<Option<Arc<InstructionSet>>>,
     /// What the user was told last about settings that changed.
     told_settings: Mutex<Option<String>>,
     /// Decides about tool calls.
@@ -154,6 +160,8 @@ impl Session {
             hooks_started: AtomicBool::new(false),
             written: WrittenPlace::default(),
             offered_tools: OfferedTools::default(),
+            memory: PendingMemory::default(),
+            instruction_files: Mutex::default(),
             told_settings: Mutex::default(),
             approver,
             remembered: Mutex::default(),
@@ -284,6 +292,15 @@ impl Session {
 
     pub(crate) fn new_item(&self, turn: TurnId, step: u32, kind: ItemKind) -> Item {
         Item { id: self.log.next_item(), turn, step, parent: None, kind }
+    }
+
+    pub(crate) fn instruction_files(&self) -> Option<Arc<InstructionSet>> {
+        self.instruction_files.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_instruction_files(&self, set: &InstructionSet) {
+        let mut known = self.instruction_files.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = Some(Arc::new(set.clone()));
     }
 
     /// Tells the user, once, that settings have changed which this chat does not follow.

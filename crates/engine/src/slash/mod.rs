@@ -57,12 +57,14 @@ enum Native {
     Chats,
     Aside,
     SyncSystemPrompt,
+    Memory,
+    MemoryConsolidate,
     /// What does it, where a chat is no place for it.
     Elsewhere(&'static str),
 }
 
 /// Command, name, description, argument.
-const NATIVE: [(Native, &str, &str, Option<&str>); 32] = [
+const NATIVE: [(Native, &str, &str, Option<&str>); 34] = [
     (Native::Init, "init", "Write or improve AGENTS.md for this project", None),
     (Native::Compact, "compact", "Replace the history by a summary", Some("what to keep")),
     (Native::Costs, "costs", "Tokens and money this chat has used", None),
@@ -105,6 +107,18 @@ const NATIVE: [(Native, &str, &str, Option<&str>); 32] = [
         "sync-system-prompt",
         "Use rules and instructions as they are now in this chat",
         None,
+    ),
+    (
+        Native::Memory,
+        "memory",
+        "Facts that are kept across chats",
+        Some("add, project, forget, keep, apply, export"),
+    ),
+    (
+        Native::MemoryConsolidate,
+        "memory-consolidate",
+        "Propose a shorter memory, as a diff",
+        Some("what to mind"),
     ),
     (Native::Elsewhere(DELETE_CHAT), "delete-chat", "How to delete a chat", Some("chat")),
     (Native::Elsewhere(IMPORT), "import", "How to take over chats of another program", Some("file")),

@@ -38,6 +38,7 @@ use crate::subagents::relay::RelayedCall;
 use crate::tool_search::ToolList;
 use crate::turn::Turn;
 use crate::turn::loops::{LoopDetector, Repetition};
+use crate::turn::nested_instructions;
 use crate::undo;
 use approval::{ApprovalDecision, Decision, HookVerdict};
 pub(crate) use asking::REJECTED_WITH_REASON;
@@ -437,6 +438,9 @@ fn end(turn: &Turn, mut item: Item, loops: &mut LoopDetector) -> Repetition {
         repetition = loops.observe(call);
         if repetition == Repetition::Warn {
             call.result.push(Part::text(REPEATED));
+        }
+        if !turn.model.info().id.starts_with("local/") {
+            call.result.extend(nested_instructions::of_call(&turn.session, call));
         }
     }
     turn.session.commit(vec![Fact::ItemEnded { item }]);

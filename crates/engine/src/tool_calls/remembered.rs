@@ -20,7 +20,7 @@ impl Remembered {
         self.add(&rememberable(spec, input, review));
     }
 
-    pub(super) fn add(&mut self, keys: &[String]) {
+    pub(crate) fn add(&mut self, keys: &[String]) {
         self.keys.extend_from_slice(keys);
     }
 

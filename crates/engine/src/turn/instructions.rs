@@ -2,18 +2,21 @@
 //!
 //! Invariant: made once per chat, behavior and model; nothing in it changes from turn to turn, so the cached prefix holds.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
+use domain::event::{Fact, Level, Notice};
 use domain::model::ModelInfo;
 use domain::taint::Taint;
 use domain::tool::{Tool, ToolEffect};
 use domain::tool_call::Origin;
 
 use crate::behavior::canonical;
+use crate::instruction_files::{self, Folders, InstructionSet};
 use crate::rules::{self, Rules};
 use crate::session::Session;
 use crate::session::actor::Actor;
+use crate::tool_calls::approval;
 use crate::workspace::NamedText;
 
 const SMALL: &str = include_str!("../texts/small.md");
@@ -24,15 +27,6 @@ const MARKS: [(&str, ToolEffect); 3] = [
     ("{runs commands}", ToolEffect::RunsCommands),
     ("{previews}", ToolEffect::Previews),
 ];
-
-/// Files with instructions are cut here.
-pub const FILE_LIMIT: usize = 32 << 10;
-/// Larger files are left out.
-const FILE_LIMIT_BYTES: u64 = 4 * FILE_LIMIT as u64;
-/// More files of rules than this are left out.
-const MAX_RULE_FILES: usize = 50;
-/// Files with instructions for a folder; the first that is there counts. The others are those of other assistants.
-const INSTRUCTION_FILES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md"];
 
 /// What stands before the history, and the rules that the model reads later.
 #[derive(Clone, Default)]
@@ -84,19 +78,16 @@ fn make(session: &Session, behavior: &str, model: &ModelInfo, rules: &Rules) -> 
     if let Some(catalog) = rules::catalog(&rules.fetched) {
         text.push_str(&format!("\n\n{catalog}"));
     }
-    let files = agents_files(session);
-    let is_own = |path: &Path| session.roots.iter().all(|root| !path.starts_with(root));
-    if !session.workspace.is_trusted && files.iter().any(|(path, _)| !is_own(path)) {
-        let mut taint = Taint::default();
-        taint.add_source("instructions of a folder that you have not trusted");
-        session.add_taint(&taint);
+    let files = read_files(session);
+    taint_by(session, &files);
+    warn_of_cut(session, &files);
+    for file in files.files.iter().filter(|file| file.globs.is_empty()) {
+        text.push_str(&format!("\n\n{}", instruction_files::block(file)));
     }
-    for (path, content) in files {
-        text.push_str(&format!(
-            "\n\n<instructions file=\"{}\">\n{}\n</instructions>",
-            path.display(),
-            content.trim()
-        ));
+    if model.tools
+        && let Some(index) = crate::memory::instructions(session)
+    {
+        text.push_str(&format!("\n\n{index}"));
     }
     if model.tools
         && let Some(skills) = crate::skills::instructions(session)
@@ -137,90 +128,49 @@ fn filled(template: &str, tools: &[Arc<dyn Tool>]) -> String {
     template.lines().filter_map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The file with instructions of the user and of each workspace folder, outermost first.
-fn agents_files(session: &Session) -> Vec<(PathBuf, String)> {
-    let parents = session.workspace.settings.include_parent_agents_files;
-    let global = session.workspace.texts.global_agents_file().into_iter().filter_map(|path| {
-        let content = instructions_text(project_files::read_named(&path, FILE_LIMIT_BYTES))?;
-        Some((path, content))
+/// The files with instructions of the user and of the workspace folders, as they are now.
+pub(crate) fn read_files(session: &Session) -> InstructionSet {
+    let global = session.workspace.texts.global_agents_file();
+    let set = instruction_files::read_all(&Folders {
+        global: global.as_deref(),
+        roots: &session.roots,
+        with_parents: session.workspace.settings.include_parent_agents_files,
+        is_forbidden: &|path| is_forbidden(session, path),
     });
-    let local = session.roots.iter().flat_map(|root| {
-        let mut folders: Vec<&Path> = root.ancestors().take(if parents { usize::MAX } else { 1 }).collect();
-        folders.reverse();
-        folders.into_iter().filter_map(in_use)
-    });
-    global.chain(local).collect()
+    session.set_instruction_files(&set);
+    set
 }
 
-/// The file with the instructions of a folder that models are given, or the folder of Cursor's rules.
-pub fn instruction_file(folder: &Path) -> Option<PathBuf> {
-    in_use(folder).map(|(path, _)| path)
+/// The same as they were when the chat was given them last.
+pub(super) fn files(session: &Session) -> Arc<InstructionSet> {
+    session.instruction_files().unwrap_or_else(|| Arc::new(read_files(session)))
 }
 
-fn in_use(folder: &Path) -> Option<(PathBuf, String)> {
-    let file = INSTRUCTION_FILES.iter().find_map(|name| {
-        let content = project_files::read_beneath(folder, Path::new(name), FILE_LIMIT_BYTES);
-        Some((folder.join(name), instructions_text(content)?))
-    });
-    file.or_else(|| cursor_rules(folder))
+/// A rule of the user forbids to read it.
+pub(super) fn is_forbidden(session: &Session, path: &Path) -> bool {
+    let inside = session.roots.iter().find_map(|root| path.strip_prefix(root).ok()).unwrap_or(path);
+    approval::is_forbidden(session, &[[inside.display().to_string(), path.display().to_string()]])
 }
 
-/// The rules of Cursor that hold for every chat: those that say so, and those without a head.
-fn cursor_rules(folder: &Path) -> Option<(PathBuf, String)> {
-    let inner = Path::new(".cursor/rules");
-    let entries = std::fs::read_dir(folder.join(inner)).ok()?.flatten();
-    let mut names: Vec<PathBuf> = entries.map(|entry| inner.join(entry.file_name())).collect();
-    names.retain(|name| name.extension().is_some_and(|it| it == "mdc" || it == "md"));
-    names.sort();
-    let mut all = String::new();
-    for name in names.iter().take(MAX_RULE_FILES) {
-        let read = project_files::read_beneath(folder, name, FILE_LIMIT_BYTES).ok();
-        let Some(text) = read.and_then(|bytes| String::from_utf8(bytes).ok()) else { continue };
-        let head = text.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---"));
-        let (applies, body) = match head {
-            Some((head, body)) => (head.lines().any(|line| line.trim() == "alwaysApply: true"), body),
-            None => (true, text.as_str()),
-        };
-        if applies && all.len() < FILE_LIMIT {
-            all.push_str(body.trim());
-            all.push_str("\n\n");
-        }
+/// A chat that is given text of a folder without trust is tainted.
+pub(super) fn taint_by(session: &Session, set: &InstructionSet) {
+    let is_of_project = |path: &Path| session.roots.iter().any(|root| path.starts_with(root));
+    if !session.workspace.is_trusted && set.files.iter().any(|file| is_of_project(&file.path)) {
+        let mut taint = Taint::default();
+        taint.add_source("instructions of a folder that you have not trusted");
+        session.add_taint(&taint);
     }
-    Some((folder.join(inner), instructions_text(Ok(all.into_bytes()))?))
 }
 
-fn instructions_text(content: std::io::Result<Vec<u8>>) -> Option<String> {
-    let mut content = String::from_utf8(content.ok()?).ok()?;
-    if content.len() > FILE_LIMIT {
-        content.truncate(content.floor_char_boundary(FILE_LIMIT));
-        content.push_str("\n(cut)");
+/// Tells the user of instructions that the model is not given.
+fn warn_of_cut(session: &Session, set: &InstructionSet) {
+    if !set.is_cut || session.workspace.recording.is_some() || session.is_subagent() {
+        return;
     }
-    (!content.trim().is_empty()).then_some(content)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Rules that always apply come along, those for some files do not, and a long one is cut with its end.
-    #[test]
-    fn rules_of_cursor_that_always_apply_are_read() {
-        let folder = tempfile::tempdir().expect("a folder");
-        assert!(cursor_rules(folder.path()).is_none());
-        let rules = folder.path().join(".cursor/rules");
-        std::fs::create_dir_all(&rules).expect("a folder");
-        for (name, text) in [
-            ("a.mdc", "---\nalwaysApply: true\n---\nUse tabs.\n"),
-            ("b.mdc", "---\nglobs: *.rs\nalwaysApply: false\n---\nOnly for Rust.\n"),
-            ("c.md", "Speak plainly."),
-            ("d.txt", "Not a rule."),
-        ] {
-            std::fs::write(rules.join(name), text).expect("a file");
-        }
-        let (_, text) = cursor_rules(folder.path()).expect("rules");
-        assert_eq!(text.trim(), "Use tabs.\n\nSpeak plainly.");
-        std::fs::write(rules.join("a.mdc"), "x".repeat(FILE_LIMIT)).expect("a file");
-        let (_, text) = cursor_rules(folder.path()).expect("rules");
-        assert!(text.ends_with("(cut)") && !text.contains("Speak plainly."));
-    }
+    let text = format!(
+        "The files with instructions have more than {} kB in all, so the model is not given the rest. `dragoman config show` \
+         names the files.",
+        instruction_files::LIMIT >> 10
+    );
+    session.commit(vec![Fact::Notice { notice: Notice { level: Level::Warning, text } }]);
 }

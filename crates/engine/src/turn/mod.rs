@@ -9,6 +9,7 @@ mod failover;
 mod images;
 pub(crate) mod instructions;
 pub(crate) mod loops;
+pub(crate) mod nested_instructions;
 pub(crate) mod offered_tools;
 pub(crate) mod prompt;
 pub(crate) mod start;
@@ -26,6 +27,7 @@ use crate::attached_frontend::AttachedFrontend;
 use crate::behavior;
 use crate::context_use::Estimate;
 use crate::hooks::{self, TurnHooks};
+use crate::memory;
 use crate::paid_call::{self, PaidCall};
 use crate::recall::Recall;
 use crate::rules::FetchRule;
@@ -260,6 +262,7 @@ impl Turn {
 
     /// The model is done; hooks may have it go on.
     async fn finish(&self, step: u32) -> Next {
+        memory::take_proposals(&self.session, self.id, step, &hooks::last_answer(self));
         match hooks::after_request(self, step).await {
             Ok(Some(text)) => {
                 self.session.steering.open();
