@@ -35,7 +35,7 @@ pub struct Hook {
 /// What a program of a hook reads and writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HookFormat {
-    /// As docs/hooks.md says.
+    /// As `dragoman docs hooks` says.
     #[default]
     Own,
     /// As Claude Code has it.

@@ -311,6 +311,24 @@ fn source(name: String, location: String, pins: &Map<String, Value>) -> PluginSo
     PluginSource { name, location, is_local, pin }
 }
 
+/// The source that an address of git, a GitHub name `owner/repository` or a path stands for, and its name.
+pub fn source_at(environment: &Environment, place: &str) -> Option<PluginSource> {
+    let is_path = place.starts_with(['/', '.', '~']);
+    let is_plain_name = |part: &str| is_plain(part) && !part.starts_with('.');
+    let location = match place.split_once('/') {
+        _ if is_path => environment.expand_home(place).canonicalize().ok()?.display().to_string(),
+        _ if is_address(place) => place.to_owned(),
+        Some((owner, repository)) if is_plain_name(owner) && is_plain_name(repository) => {
+            format!("https://github.com/{place}.git")
+        }
+        _ => return None,
+    };
+    let last = location.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default();
+    let name = last.trim_end_matches(".git").to_owned();
+    let pins = read_pins(environment).unwrap_or_default();
+    is_plain(&name).then(|| source(name, location, &pins))
+}
+
 /// Finds a plugin by `name` or `name@source`. An error says what the user can do.
 pub fn find<'p>(entry: &str, offered: &'p [Plugin]) -> Result<&'p Plugin, String> {
     let (name, source) = match entry.rsplit_once('@') {

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 use testkit::{Answer, FakeModel};
 
-use crate::client::{Client, Home, contents, fake_provider, system_text};
+use crate::client::{Client, Home, fake_provider, is_finished, system_text};
 
 /// What `/memory …` answers.
 async fn command(client: &mut Client, chat: &str, line: &str) -> String {
     let (_, messages) = client.prompt(Some(chat), line).await;
-    system_text(&contents(&messages))
+    system_text(&messages)
 }
 
 #[tokio::test]
@@ -32,13 +32,13 @@ async fn a_fact_of_one_chat_is_known_in_the_next_and_can_be_read() {
     // Another chat has it in its first request, and reads the file without a question.
     fake.answer(Answer::tool_call("c1", "eca__read_file", json!({"path": path})));
     fake.answer(Answer::text("I know."));
-    let (_, messages) = client.prompt(Some("two"), "what do the tests need?").await;
-    let told: Vec<&Value> =
-        messages.iter().filter(|message| message["method"] == "memory/indexLoaded").collect();
-    let mut told: Vec<Value> = told.into_iter().cloned().collect();
-    if told.is_empty() {
-        told.extend(client.until(|it| it["method"] == "memory/indexLoaded").await.pop());
+    client.ask("chat/prompt", json!({"chatId": "two", "message": "what do the tests need?"})).await;
+    let mut messages = client.until(is_finished).await;
+    let is_index = |message: &Value| message["method"] == "memory/indexLoaded";
+    if !messages.iter().any(is_index) {
+        messages = client.until(is_index).await;
     }
+    let told: Vec<Value> = messages.into_iter().filter(|message| is_index(message)).collect();
     assert_eq!(
         (&told[0]["params"]["count"], &told[0]["params"]["totalCount"], &told[0]["params"]["chatId"]),
         (&json!(1), &json!(1), &json!("two"))
@@ -82,7 +82,7 @@ async fn the_model_proposes_and_a_tainted_chat_needs_a_word() {
         fake.answer(Answer::text("It is so. <memory>The port is 4000</memory>"));
         let chat = format!("chat-{is_tainted}");
         let (_, messages) = client.prompt(Some(&chat), "which port?").await;
-        let shown = system_text(&contents(&messages));
+        let shown = system_text(&messages);
         let files = || std::fs::read_dir(&memory).map_or(0, |entries| entries.count());
         assert_eq!(files(), usize::from(!is_tainted), "{shown}");
         if is_tainted {

@@ -41,7 +41,8 @@ async fn instructions_of_a_folder_below_come_with_the_first_result_that_touches_
     assert!(!texts[2].contains("V1-WORDS"));
     let last = texts.last().expect("a request");
     assert_eq!((count(last, "API-WORDS"), count(last, "V1-WORDS")), (1, 1), "each once");
-    let results = bench.fake.last_request().tool_results();
+    let results: Vec<String> =
+        bench.fake.requests().iter().flat_map(|request| request.tool_results()).collect();
     assert!(results[1].contains("API-WORDS") && results[2].contains("V1-WORDS"), "{results:?}");
 }
 
@@ -101,6 +102,7 @@ async fn deny_rules_of_claude_hold_before_trust_and_the_rest_after_it() {
                 assert!(shown.contains(words), "{words}: {shown}");
             }
         }
+        let before = bench.fake.requests().len();
         bench
             .fake
             .answer(shell("c1", "echo forbidden words"))
@@ -109,7 +111,9 @@ async fn deny_rules_of_claude_hold_before_trust_and_the_rest_after_it() {
         let ran = bench.run(&["--approve", "all", "go"]).await;
         assert_eq!(ran.code, Some(0), "{}", ran.err);
         let last = bench.fake.last_request();
-        let results = last.tool_results();
+        let requests = bench.fake.requests();
+        let results: Vec<String> =
+            requests[before..].iter().flat_map(|request| request.tool_results()).collect();
         assert!(results[0].contains("Forbidden by"), "{}", results[0]);
         assert_eq!(results[1].contains("HOOK Bash"), is_trusted, "{}", results[1]);
         let sent = last.body.to_string();

@@ -1,3 +1,5 @@
+//! Files of Claude Code in a project, before and after trust.
+
 use std::path::Path;
 
 use serde_json::{Value, json};

@@ -29,13 +29,13 @@ pub(super) struct Consolidation {
     added: Vec<(MemoryScope, String)>,
 }
 
-pub(crate) async fn propose(session: &Session, wish: &str) -> Result<String, Failure> {
+pub(crate) async fn propose(session: &Session, wish: &[String]) -> Result<String, Failure> {
     let folders = session.workspace.texts.memory().ok_or_else(|| Failure::user(commands::OFF))?;
     let entries = folders.read().entries;
     if entries.len() < 2 {
         return Ok("There is nothing to consolidate: the memory has fewer than two entries.".to_owned());
     }
-    let answer = ask(session, &request(&entries, wish)).await?;
+    let answer = ask(session, &request(&entries, &wish.join(" "))).await?;
     let proposal = compare(&entries, &answer)?;
     if proposal.removed.is_empty() && proposal.added.is_empty() {
         return Ok("The model would leave the memory as it is.".to_owned());

@@ -117,7 +117,8 @@ impl MemoryFolders {
         let numbered = (2..).map(|number| format!("{name}-{number}"));
         let name = std::iter::once(name.clone()).chain(numbered).find(|name| !taken(name)).unwrap_or(name);
         let chat = chat.map(|chat| format!("chat: {chat}\n")).unwrap_or_default();
-        let description = Value::String(describe(fact));
+        // Quotes in quotes would need a grammar that people need not know.
+        let description = format!("\"{}\"", describe(fact).replace(['"', '\\'], "'"));
         let content =
             format!("---\nname: {name}\ndescription: {description}\ndate: {date}\n{chat}---\n\n{fact}\n");
         write(&folder.join(format!("{name}.md")), &content)?;
@@ -273,7 +274,7 @@ mod tests {
         assert_eq!(entries[0].scope, MemoryScope::Project);
         let fact = &entries[1];
         assert_eq!((fact.date.as_str(), fact.chat.as_deref()), ("2026-11-17", Some("c1")));
-        assert_eq!(fact.description, "The tests need PostgreSQL: \"15\".");
+        assert_eq!(fact.description, "The tests need PostgreSQL: '15'.");
         assert!(fact.path.ends_with("the-tests-need-postgresql-15.md"), "{}", fact.path.display());
         let counting: Vec<String> = folders.counting().into_iter().map(|entry| entry.text).collect();
         assert_eq!(counting, ["The tests need PostgreSQL: \"15\"."], "a project counts when it is trusted");

@@ -45,9 +45,7 @@ pub(super) async fn of(
                 .to_owned()
         }
         Native::Memory => crate::memory::run_command(session, &command.arguments)?,
-        Native::MemoryConsolidate => {
-            crate::memory::consolidate(session, &command.arguments.join(" ")).await?
-        }
+        Native::MemoryConsolidate => crate::memory::consolidate(session, &command.arguments).await?,
         Native::Elsewhere(text) => text.to_owned(),
         Native::Undo => crate::undo::undo(session, &command.arguments).await?,
         Native::Redo => crate::undo::redo(session, &command.arguments).await?,

@@ -90,7 +90,9 @@ fn due_files(session: &Session, paths: &[(PathBuf, PathBuf)], known: &Instructio
         }
         let relative = inner.to_string_lossy();
         let is_about = |file: &&InstructionFile| file.globs.iter().any(|glob| matches_path(glob, &relative));
-        due.files.extend(known.files.iter().filter(|file| !path.is_dir()).filter(is_about).cloned());
+        if !path.is_dir() {
+            due.files.extend(known.files.iter().filter(is_about).cloned());
+        }
         let folders = folders_to(root, path);
         if !folders.is_empty() {
             let is_forbidden = |path: &Path| instructions::is_forbidden(session, path);
