@@ -5,8 +5,6 @@
 mod accounts;
 mod approve;
 mod attaching;
-mod aws;
-mod aws_profile;
 mod built_in_tools;
 mod cli;
 mod cli_hints;
@@ -14,7 +12,6 @@ mod clipboard;
 mod commands;
 mod doctor;
 mod git;
-mod github;
 mod hooks;
 mod installation;
 mod keyring;
@@ -24,11 +21,9 @@ mod logging;
 mod managed;
 mod mcp_entries;
 mod models;
-mod network;
 mod output;
 mod places;
 mod project_rules;
-mod providers;
 mod retention;
 mod sandboxing;
 mod servers;
@@ -38,9 +33,6 @@ mod stores;
 #[cfg_attr(not(feature = "telemetry"), path = "without_telemetry.rs")]
 mod telemetry;
 mod texts;
-mod toml;
-#[cfg(feature = "postgres")]
-mod workers;
 mod workspaces;
 mod worktrees;
 

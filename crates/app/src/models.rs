@@ -8,8 +8,7 @@ use config::{Environment, ManagedRules};
 use domain::Failure;
 use domain::model::{Model, ModelInfo, Models};
 use llm::catalog::Catalog;
-
-use crate::providers::Configured;
+use providers::Configured;
 
 /// How long the discovery of local model servers may take.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(2);

@@ -44,7 +44,7 @@ pub(crate) fn memory_folders(
 
 /// The memory as a program in the current folder sees it.
 pub(crate) fn memory_here(environment: &Environment) -> Option<MemoryFolders> {
-    let roots = crate::workspaces::current_folder();
+    let roots: Vec<PathBuf> = std::env::current_dir().into_iter().collect();
     let inputs = config::Inputs { workspace_roots: roots.clone(), ..config::Inputs::default() };
     memory_folders(environment, &config::resolve(environment, &inputs), &roots)
 }

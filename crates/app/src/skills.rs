@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use config::plugins::Plugin;
 use config::trust::Folder;
 use engine::Skill;
+use platform::project_files;
 use serde_json::Value;
 
 const FILE: &str = "SKILL.md";

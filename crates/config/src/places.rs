@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use crate::claude;
 use crate::layer::Layer;
-use crate::resolve::Resolved;
 use crate::trust::{Folder, Trust};
 use crate::untrusted::needs_trust;
 
@@ -59,21 +58,16 @@ pub(crate) fn of_folder(folder: &Folder, layers: &[Layer], unused: Vec<(PathBuf,
     places
 }
 
-impl Resolved {
-    /// Every file of the workspace folders that counts, or does not, skills and commands included. Reads folders.
-    pub fn all_places(&self) -> Vec<Place> {
-        let mut places = self.places.clone();
-        for folder in &self.folders {
-            for (line, path, _) in claude::texts(&folder.root) {
-                let state = match folder.is_trusted() {
-                    true => PlaceState::Counts(line),
-                    false => PlaceState::LeftOut(format!("{line} {}", why_untrusted(folder))),
-                };
-                places.push(Place { path, state });
-            }
-        }
-        places
-    }
+/// The skills and commands of a folder in the places of other assistants. Reads folders.
+pub(crate) fn of_texts(folder: &Folder) -> Vec<Place> {
+    let place = |(line, path, _): (String, PathBuf, String)| {
+        let state = match folder.is_trusted() {
+            true => PlaceState::Counts(line),
+            false => PlaceState::LeftOut(format!("{line} {}", why_untrusted(folder))),
+        };
+        Place { path, state }
+    };
+    claude::texts(&folder.root).into_iter().map(place).collect()
 }
 
 fn why_untrusted(folder: &Folder) -> &'static str {

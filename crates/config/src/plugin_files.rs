@@ -13,8 +13,9 @@ use crate::claude;
 use crate::jsonc;
 use crate::layer::Layer;
 use crate::origin::Origin;
-use crate::plugins::Plugin;
 
+/// Where a project keeps plugins that it uses itself.
+pub(crate) const PROJECT_PLUGINS: &str = ".agents/plugins";
 /// Where a folder lists plugins, first come, first served.
 pub(crate) const MARKETPLACES: [&str; 5] = [
     ".eca-plugin/marketplace.json",
@@ -32,6 +33,26 @@ const ECA_MANIFEST: &str = ".eca-plugin/plugin.json";
 const SERVERS: [&str; 2] = [".mcp.json", "mcp.json"];
 /// Variables that name the folder of a plugin.
 const ROOTS: [&str; 2] = ["CLAUDE_PLUGIN_ROOT", "PLUGIN_ROOT"];
+
+/// A plugin of a marketplace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plugin {
+    pub name: String,
+    pub source: String,
+    pub description: String,
+    pub folder: PathBuf,
+    /// Other plugins that it needs.
+    pub dependencies: Vec<String>,
+    /// The file of the source that lists it, which says in which format it is.
+    pub listed_in: String,
+}
+
+impl Plugin {
+    /// How users call a command or skill of the plugin.
+    pub fn prefixed(&self, name: &str) -> String {
+        if name == self.name { name.to_owned() } else { format!("{}:{name}", self.name) }
+    }
+}
 
 /// The manifest of a plugin, in whatever format. Empty where there is none.
 pub(crate) fn manifest(folder: &Path) -> Map<String, Value> {

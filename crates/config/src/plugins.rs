@@ -16,13 +16,12 @@ use crate::environment::Environment;
 use crate::jsonc;
 use crate::layer::{Authority, Layer, notice};
 use crate::managed::ManagedRules;
-use crate::plugin_files::{self, MARKETPLACES};
+pub use crate::plugin_files::Plugin;
+use crate::plugin_files::{self, MARKETPLACES, PROJECT_PLUGINS};
 use crate::private_file;
 
 /// ECA's own marketplace, which its users need not configure.
 const BUILT_IN: (&str, &str) = ("eca", "https://github.com/editor-code-assistant/eca-plugins.git");
-/// Where a project keeps plugins that it uses itself.
-pub(crate) const PROJECT_PLUGINS: &str = ".agents/plugins";
 /// Plugins that one installation may bring along.
 const MOST: usize = 100;
 
@@ -53,26 +52,6 @@ pub struct PluginPin {
     /// `None`: a folder of this machine, used as it is.
     pub commit: Option<String>,
     pub folder: PathBuf,
-}
-
-/// A plugin of a marketplace.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plugin {
-    pub name: String,
-    pub source: String,
-    pub description: String,
-    pub folder: PathBuf,
-    /// Other plugins that it needs.
-    pub dependencies: Vec<String>,
-    /// The file of the source that lists it, which says in which format it is.
-    pub listed_in: String,
-}
-
-impl Plugin {
-    /// How users call a command or skill of the plugin.
-    pub fn prefixed(&self, name: &str) -> String {
-        if name == self.name { name.to_owned() } else { format!("{}:{name}", self.name) }
-    }
 }
 
 /// The sources of users who have configured none.

@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 
 use crate::agent_files;
 use crate::approval::{self, Approval, ApprovalRules};
-use crate::changed_files::SeenFile;
 use crate::cursor::{Cursor, RefusedValue, Scope};
 use crate::defaults;
 use crate::environment::Environment;
@@ -22,6 +21,7 @@ use crate::origin::Origin;
 use crate::places::{self, Place};
 use crate::plugins::{self, Plugins};
 use crate::secret::Redactor;
+use crate::seen_file::SeenFile;
 use crate::settings::Settings;
 use crate::tree::Node;
 use crate::trust::{self, Folder, ProjectLayers};

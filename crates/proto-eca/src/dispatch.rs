@@ -20,7 +20,7 @@ use crate::wire::requests::{
     SelectedBehaviorChanged, SelectedModelChanged, Shutdown, ToolCallApprove, ToolCallReject, Update,
 };
 use crate::{
-    completing, flags, from_wire, history, inline_prompt, jobs, lifecycle, mcp, memory, next_edit, prompting,
+    completing, flags, from_wire, history, inline_prompt, jobs, lifecycle, mcp, next_edit, prompting,
     providers, queries, rewriting, sessions, settings, turns,
 };
 
@@ -97,7 +97,7 @@ async fn handle_other_method(method: &str, call: Call<'_>) {
         ProvidersLogout::NAME => call.with(providers::logout).await,
         CompletionInline::NAME => call.with(completing::complete).await,
         CompletionNextEdit::NAME => call.with(next_edit::predict).await,
-        MemoryListMethod::NAME => call.with(memory::list).await,
+        MemoryListMethod::NAME => call.with(queries::memory).await,
         JobsList::NAME => call.with(jobs::list).await,
         JobsKill::NAME => call.with(jobs::kill).await,
         JobsReadOutput::NAME => call.with(jobs::read_output).await,

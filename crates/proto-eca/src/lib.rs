@@ -19,7 +19,6 @@ mod inline_prompt;
 mod jobs;
 mod lifecycle;
 mod mcp;
-mod memory;
 mod newest_page;
 mod next_edit;
 mod pending_logins;

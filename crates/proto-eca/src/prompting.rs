@@ -6,7 +6,7 @@ use domain::{Command, Failure, SessionId};
 use crate::dialect::{DRAFT, Prompted};
 use crate::from_wire;
 use crate::lifecycle;
-use crate::memory;
+use crate::queries;
 use crate::reply::Reply;
 use crate::serve::Server;
 use crate::sessions;
@@ -57,7 +57,7 @@ pub(crate) async fn prompt(server: &mut Server, params: PromptParams, reply: Rep
                     reply,
                 );
                 if is_accepted {
-                    memory::announce(server, &chat);
+                    queries::announce_memory(server, &chat);
                 }
             },
         )

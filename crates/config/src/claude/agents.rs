@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+use super::entries::entries;
 use super::permissions::targets;
 use crate::front_matter;
 use crate::jsonc;
@@ -73,7 +74,7 @@ pub(crate) fn layers(
     read: &dyn Fn(&Path) -> Option<String>,
 ) -> Found {
     let (mut layers, mut unused) = (Vec::new(), Vec::new());
-    for path in super::entries(folder).into_iter().take(MAX_FILES) {
+    for path in entries(folder).into_iter().take(MAX_FILES) {
         if path.extension().is_none_or(|kind| kind != "md") {
             continue;
         }

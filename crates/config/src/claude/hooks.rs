@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::entries::quoted;
 use super::permissions::TOOLS;
-use super::quoted;
 
 /// Events with an equivalent.
 const EVENTS: [(&str, &str); 10] = [

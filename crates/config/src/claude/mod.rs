@@ -5,6 +5,7 @@
 //! that would choose keys, programs or modes for the user ([`NEVER_USED`]) have no translation at all.
 
 mod agents;
+mod entries;
 mod hooks;
 mod permissions;
 mod servers;
@@ -19,6 +20,8 @@ use crate::layer::{Layer, Object};
 use crate::origin::Origin;
 
 pub(crate) use agents::layers as agent_layers;
+use entries::entries;
+pub(crate) use entries::quoted;
 pub(crate) use hooks::translate as translate_hooks;
 pub(crate) use servers::translate as translate_servers;
 
@@ -109,11 +112,6 @@ fn settings(root: &Path, values: &Object) -> (Object, Vec<String>) {
     (translated, unused)
 }
 
-/// A word for a shell.
-pub(crate) fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
-}
-
 /// Texts of a project that trust lets in: skills and commands, each as a line for people, its path and its content.
 pub(crate) fn texts(root: &Path) -> Vec<(String, PathBuf, String)> {
     let mut found = Vec::new();
@@ -122,7 +120,7 @@ pub(crate) fn texts(root: &Path) -> Vec<(String, PathBuf, String)> {
             found.extend(text(root, &folder.join("SKILL.md"), "skill", &folder));
         }
     }
-    for plugin in entries(&root.join(crate::plugins::PROJECT_PLUGINS)) {
+    for plugin in entries(&root.join(crate::plugin_files::PROJECT_PLUGINS)) {
         for folder in entries(&plugin.join("skills")) {
             found.extend(text(root, &folder.join("SKILL.md"), "skill of a plugin", &folder));
         }
@@ -150,14 +148,6 @@ fn text(root: &Path, file: &Path, kind: &str, named: &Path) -> Option<(String, P
     let description = values.get("description").and_then(Value::as_str).unwrap_or_default();
     let name = named.file_name().unwrap_or_default().to_string_lossy();
     Some((format!("{kind} {name}: {description}"), file.to_owned(), text))
-}
-
-/// The entries of a folder, sorted, as many as can be looked at.
-fn entries(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().take(500).flatten();
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    paths.sort();
-    paths
 }
 
 #[cfg(test)]

@@ -4,7 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{FILE_LIMIT_BYTES, InstructionFile, InstructionSet, LeftOutFile};
+use platform::project_files;
+
+use super::set::{FILE_LIMIT_BYTES, InstructionFile, InstructionSet, LeftOutFile};
 
 /// An import in a file that is this many imports away from the first one is not followed.
 const MAX_DEPTH: usize = 5;

@@ -2,10 +2,10 @@
 
 use domain::Failure;
 
-use super::{MemoryFolders, MemoryScope, consolidation, keep};
+use super::consolidation;
+use super::files::{MemoryFolders, MemoryScope};
+use super::keeping::{OFF, keep};
 use crate::session::Session;
-
-pub(crate) const OFF: &str = "The memory is switched off: `memory.enabled` is false in the settings.";
 
 pub(crate) fn run(session: &Session, arguments: &[String]) -> Result<String, Failure> {
     let folders = session.workspace.texts.memory().ok_or_else(|| Failure::user(OFF))?;

@@ -9,8 +9,9 @@ use domain::command::TurnLimits;
 use domain::item::Part;
 use domain::model::{Prompt, PromptEntry};
 
-use super::files::is_same;
-use super::{MemoryEntry, MemoryFolders, MemoryScope, commands};
+use super::files::{MemoryEntry, MemoryFolders, MemoryScope, is_same};
+use super::keeping::OFF;
+use super::pending::Consolidation;
 use crate::completion::{Used, collect};
 use crate::paid_call;
 use crate::session::Session;
@@ -18,19 +19,12 @@ use crate::spending;
 use crate::turn::start;
 
 /// The purpose of these calls in the usage of a chat.
-pub(crate) const PURPOSE: &str = "memory";
+pub const PURPOSE: &str = "memory";
 const TIMEOUT: Duration = Duration::from_secs(120);
 const REQUEST: &str = include_str!("../texts/memory_consolidate.md");
 
-/// A proposal that was shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Consolidation {
-    removed: Vec<MemoryEntry>,
-    added: Vec<(MemoryScope, String)>,
-}
-
 pub(crate) async fn propose(session: &Session, wish: &[String]) -> Result<String, Failure> {
-    let folders = session.workspace.texts.memory().ok_or_else(|| Failure::user(commands::OFF))?;
+    let folders = session.workspace.texts.memory().ok_or_else(|| Failure::user(OFF))?;
     let entries = folders.read().entries;
     if entries.len() < 2 {
         return Ok("There is nothing to consolidate: the memory has fewer than two entries.".to_owned());

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use domain::Failure;
+use platform::project_files;
 use serde_json::Value;
 
 /// Longer facts belong into a document.

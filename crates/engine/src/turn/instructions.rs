@@ -3,7 +3,7 @@
 //! Invariant: made once per chat, behavior and model; nothing in it changes from turn to turn, so the cached prefix holds.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use domain::event::{Fact, Level, Notice};
 use domain::model::ModelInfo;
@@ -12,12 +12,12 @@ use domain::tool::{Tool, ToolEffect};
 use domain::tool_call::Origin;
 
 use crate::behavior::canonical;
-use crate::instruction_files::{self, Folders, InstructionSet};
+use crate::instruction_files::set::{self, InstructionSet};
+use crate::instruction_files::{self, Folders};
+use crate::own_text::own_text;
 use crate::rules::{self, Rules};
-use crate::session::Session;
-use crate::session::actor::Actor;
+use crate::session::{Instructions, Session};
 use crate::tool_calls::approval;
-use crate::workspace::NamedText;
 
 const SMALL: &str = include_str!("../texts/small.md");
 
@@ -28,28 +28,22 @@ const MARKS: [(&str, ToolEffect); 3] = [
     ("{previews}", ToolEffect::Previews),
 ];
 
-/// What stands before the history, and the rules that the model reads later.
-#[derive(Clone, Default)]
-pub(crate) struct Instructions {
-    pub(crate) system: Vec<Arc<str>>,
-    pub(crate) fetched_rules: Arc<[NamedText]>,
-}
-
 /// The instructions of this chat in its present behavior.
-pub(crate) fn of(actor: &mut Actor, model: &ModelInfo) -> Instructions {
-    let behavior = actor.session.state().settings().behavior.clone();
+pub(crate) fn of(session: &Session, model: &ModelInfo) -> Instructions {
+    let behavior = session.state().settings().behavior.clone();
     let behavior = canonical(behavior.as_deref().unwrap_or_default()).to_owned();
     // Rules may be for some models only.
     let key = (behavior, model.id.clone(), model.tools);
-    if let Some((known, instructions)) = &actor.instructions
+    let mut cached = session.instructions.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((known, instructions)) = &*cached
         && *known == key
     {
         return instructions.clone();
     }
-    let rules = Rules::of(&actor.session, &key.0, model);
-    let system = make(&actor.session, &key.0, model, &rules);
+    let rules = Rules::of(session, &key.0, model);
+    let system = make(session, &key.0, model, &rules);
     let instructions = Instructions { system, fetched_rules: rules.fetched };
-    actor.instructions = Some((key, instructions.clone()));
+    *cached = Some((key, instructions.clone()));
     instructions
 }
 
@@ -82,7 +76,7 @@ fn make(session: &Session, behavior: &str, model: &ModelInfo, rules: &Rules) -> 
     taint_by(session, &files);
     warn_of_cut(session, &files);
     for file in files.files.iter().filter(|file| file.globs.is_empty()) {
-        text.push_str(&format!("\n\n{}", instruction_files::block(file)));
+        text.push_str(&format!("\n\n{}", set::block(file)));
     }
     if model.tools
         && let Some(index) = crate::memory::instructions(session)
@@ -99,17 +93,6 @@ fn make(session: &Session, behavior: &str, model: &ModelInfo, rules: &Rules) -> 
         text.push_str(instructions.trim());
     }
     vec![text.into()]
-}
-
-/// A prompt of the user's. One that cannot be looked up is logged, and the built-in text takes its place.
-pub(crate) fn own_text(text: Option<&config::LazyText>) -> Option<String> {
-    match text?.get_blocking() {
-        Ok(text) => Some(text),
-        Err(failure) => {
-            tracing::warn!(%failure, "a prompt of the settings is not used");
-            None
-        }
-    }
 }
 
 /// Lines about a kind of tool, such as `{writes files}`, stay only where a built-in tool of that kind is offered.
@@ -164,13 +147,13 @@ pub(super) fn taint_by(session: &Session, set: &InstructionSet) {
 
 /// Tells the user of instructions that the model is not given.
 fn warn_of_cut(session: &Session, set: &InstructionSet) {
-    if !set.is_cut || session.workspace.recording.is_some() || session.is_subagent() {
+    if !set.is_cut || !session.decisions.measures_requests() || session.is_subagent() {
         return;
     }
     let text = format!(
         "The files with instructions have more than {} kB in all, so the model is not given the rest. `dragoman config show` \
          names the files.",
-        instruction_files::LIMIT >> 10
+        set::LIMIT >> 10
     );
     session.commit(vec![Fact::Notice { notice: Notice { level: Level::Warning, text } }]);
 }

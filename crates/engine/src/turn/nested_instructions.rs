@@ -10,7 +10,8 @@ use domain::item::{Item, ItemKind, Part};
 use domain::tool_call::{Origin, ToolCall, ToolState};
 
 use super::instructions;
-use crate::instruction_files::{self, InstructionFile, InstructionSet, LIMIT};
+use crate::instruction_files;
+use crate::instruction_files::set::{self, InstructionFile, InstructionSet, LIMIT};
 use crate::rules::matches_path;
 use crate::session::Session;
 
@@ -34,7 +35,9 @@ const PATH_ARGUMENTS: [&str; 4] = ["path", "working_directory", "source", "desti
 
 /// What the model must be given with the result of this call.
 pub(crate) fn of_call(session: &Session, call: &ToolCall) -> Option<Part> {
-    if call.state != ToolState::Done || call.origin != Origin::Native || session.workspace.recording.is_some()
+    if call.state != ToolState::Done
+        || call.origin != Origin::Native
+        || !session.decisions.measures_requests()
     {
         return None;
     }
@@ -45,15 +48,15 @@ pub(crate) fn of_call(session: &Session, call: &ToolCall) -> Option<Part> {
     let known = instructions::files(session);
     let mut due = due_files(session, &paths, &known);
     let is_given = given(session.state().items());
-    due.files.retain(|file| !is_given.names.contains(&instruction_files::opening(&file.path)));
+    due.files.retain(|file| !is_given.names.contains(&set::opening(&file.path)));
     let used: usize =
         known.files.iter().filter(|file| file.globs.is_empty()).map(|file| file.text.len()).sum();
-    instruction_files::limit(&mut due, LIMIT.saturating_sub(used + is_given.bytes));
+    set::limit(&mut due, LIMIT.saturating_sub(used + is_given.bytes));
     if due.files.is_empty() {
         return None;
     }
     instructions::taint_by(session, &due);
-    let blocks: Vec<String> = due.files.iter().map(instruction_files::block).collect();
+    let blocks: Vec<String> = due.files.iter().map(set::block).collect();
     let text =
         format!("{}\n(Where instructions conflict, those of the nearest folder hold.)", blocks.join("\n\n"));
     Some(Part::text(text))
