@@ -30,8 +30,10 @@ mod defaults;
 mod destination;
 mod environment;
 pub mod front_matter;
+mod goal;
 mod hooks;
 mod ignored_keys;
+mod inline_chat;
 mod jsonc;
 mod language_servers;
 mod layer;
@@ -53,6 +55,7 @@ mod private_file;
 mod provider;
 mod provider_environment;
 mod resolve;
+mod reviewer;
 mod sandbox;
 mod schema;
 mod secret;
@@ -82,8 +85,10 @@ pub use credentials::{AccessToken, CredentialFile, Credentials, StoredCredential
 pub use custom_tools::CustomTool;
 pub use destination::VENDOR_HOSTS;
 pub use environment::Environment;
+pub use goal::GoalSettings;
 pub use hooks::{BlockingHook, Hook, HookAction, HookCommand, HookEvent, HookFormat, HookMatcher};
 pub use ignored_keys::IgnoredKey;
+pub use inline_chat::InlineChatSettings;
 pub use language_servers::LanguageServer;
 pub use lazy_text::{LazyText, SecretSource};
 pub use managed::{Managed, ManagedRules};
@@ -98,10 +103,7 @@ pub use resolve::{Inputs, Resolved, resolve};
 pub use sandbox::SandboxSettings;
 pub use schema::{configuration_page, json_schema, nearest};
 pub use secret::{Redactor, Secret};
-pub use settings::{
-    ChatSettings, ChatTheme, InlineChatSettings, LogLevel, McpLoginPlace, Settings, ShellSettings,
-    ToolSettings,
-};
+pub use settings::{ChatSettings, ChatTheme, LogLevel, McpLoginPlace, Settings, ShellSettings, ToolSettings};
 pub use settings_edit::{NewValue, SavedFile, SettingsChange, SettingsFile};
 pub use show::masked_server_entry;
 pub use store::{StoreAddress, may_name_store};

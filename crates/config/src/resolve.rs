@@ -20,6 +20,7 @@ use crate::managed_layer;
 use crate::origin::Origin;
 use crate::places::{self, Place};
 use crate::plugins::{self, Plugins};
+use crate::reviewer;
 use crate::secret::Redactor;
 use crate::seen_file::SeenFile;
 use crate::settings::Settings;
@@ -214,6 +215,11 @@ impl<'a> Resolver<'a> {
                 modernize(&mut layer.values);
                 self.drop_keys(&mut layer, &OWN_KEYS, "a plugin");
                 self.drop_keys(&mut layer, &WALL_KEYS, "a plugin");
+                if reviewer::remove(&mut layer) {
+                    let problem = "cannot be set by a plugin; it is ignored.";
+                    let path = ["toolCall", "approval", "reviewer"];
+                    self.notices.push(layer.describe_invalid(Level::Warning, &path, problem));
+                }
                 Some(layer)
             });
             self.add(layer);

@@ -14,7 +14,9 @@ use crate::behavior::{BehaviorSettings, Prompts};
 use crate::budget::Budget;
 use crate::cursor::Cursor;
 use crate::custom_tools::{self, CustomTool};
+use crate::goal::GoalSettings;
 use crate::hooks::{self, Hook};
+use crate::inline_chat::InlineChatSettings;
 use crate::language_servers::{self, LanguageServer};
 use crate::legacy_keys::canonical_behavior;
 use crate::managed::ManagedRules;
@@ -23,6 +25,7 @@ use crate::memory::MemorySettings;
 use crate::network::NetworkSettings;
 use crate::origin::Origin;
 use crate::provider::ProviderSettings;
+use crate::reviewer;
 use crate::sandbox::SandboxSettings;
 use crate::store::StoreAddress;
 use crate::telemetry::TelemetrySettings;
@@ -78,6 +81,7 @@ pub struct Settings {
     pub include_parent_agents_files: bool,
 
     pub chat: ChatSettings,
+    pub goal: GoalSettings,
 
     /// A stream that stays silent for so long is an error.
     pub stream_silence: Duration,
@@ -98,6 +102,8 @@ pub struct ChatSettings {
     pub title_model: Option<String>,
     /// Whether new chats start trusted.
     pub default_trust: bool,
+    /// Whether a turn that changed files without a check is asked to verify.
+    pub verify_changes: bool,
     pub auto_compact_percentage: u64,
     pub max_steps: u64,
     /// Days; `None` keeps chats.
@@ -132,6 +138,8 @@ pub enum McpLoginPlace {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSettings {
     pub approval: ApprovalRules,
+    /// The model that looks at calls before a person is asked.
+    pub reviewer: Option<String>,
     pub disabled: Vec<String>,
     pub read_file_max_lines: u64,
     pub output_max_bytes: u64,
@@ -214,6 +222,7 @@ impl Settings {
             prompts,
             include_parent_agents_files: root.get("includeParentAgentsFiles").flag().unwrap_or_default(),
             chat: ChatSettings::read(root),
+            goal: GoalSettings::read(&root.get("goal")),
             stream_silence: seconds("streamSilenceSeconds"),
             concurrency: root.get("concurrency").number(1..=1000).unwrap_or_default(),
             log_level: LogLevel::read(&root.get("logLevel")),
@@ -257,21 +266,6 @@ impl Settings {
     }
 }
 
-/// Chats that an editor shows inside a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct InlineChatSettings {
-    pub model: Option<String>,
-    pub agent: Option<String>,
-    pub variant: Option<String>,
-}
-
-impl InlineChatSettings {
-    fn read(section: &Cursor) -> Self {
-        let text = |name| section.get(name).text();
-        Self { model: text("model"), agent: text("agent"), variant: text("variant") }
-    }
-}
-
 impl ChatSettings {
     fn read(root: &Cursor) -> Self {
         let chat = root.get("chat");
@@ -281,6 +275,7 @@ impl ChatSettings {
             title: chat.get("title").flag().unwrap_or_default(),
             title_model: chat.get("titleModel").text(),
             default_trust: chat.get("defaultTrust").flag().unwrap_or_default(),
+            verify_changes: chat.get("verifyChanges").flag().unwrap_or_default(),
             auto_compact_percentage: root.get("autoCompactPercentage").number(1..=100).unwrap_or_default(),
             max_steps: root.get("maxSteps").number(1..=100_000).unwrap_or_default(),
             retention_days: retention_days(&root.get("chatRetentionDays")),
@@ -316,6 +311,7 @@ impl ToolSettings {
         let shell = cursor.get("shellCommand");
         Self {
             approval,
+            reviewer: reviewer::read(root),
             disabled: root.get("disabledTools").texts(),
             read_file_max_lines: number("readFile", "maxLines", MAX_READ_LINES),
             output_max_bytes: number("outputTruncation", "sizeKb", MAX_OUTPUT_KIB) * 1024,

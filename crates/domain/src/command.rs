@@ -346,6 +346,8 @@ pub struct TurnLimits {
     pub failover: Vec<String>,
     /// Resources of MCP servers are contexts only where their server lists them: its templates may lead anywhere.
     pub listed_resources: bool,
+    /// The turn goes on until this command succeeds.
+    pub until: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Debug)]

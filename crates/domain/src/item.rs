@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::ids::{ItemId, TurnId};
+use crate::note::Note;
 use crate::tool_call::ToolCall;
 
 #[derive(Clone, PartialEq, Debug)]
@@ -61,6 +62,8 @@ pub enum ItemKind {
     Flag {
         text: String,
     },
+    /// A message of Dragoman itself: a line for people, and mostly a text for the model.
+    Note(Box<Note>),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

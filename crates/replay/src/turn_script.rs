@@ -8,11 +8,13 @@ use domain::command::SessionSettings;
 use domain::event::{Fact, Outcome, SessionUsage};
 use domain::item::{Item, ItemKind, Part};
 use domain::model::Tokens;
+use domain::note::NoteAbout;
 use domain::{Answer, AskId, AskKind, Failure, ItemId, Recorded, ToolState, TurnId};
 use session::state::State;
 
 use super::answer_script::{self, AnswerScript, ItemRecord};
 use super::compare::{FAILOVER, added_calls, is_of_hook, item_of};
+use super::note_limits;
 
 /// Why a turn cannot be replayed, as a sentence.
 pub(super) struct Unreplayable(pub(super) &'static str);
@@ -224,6 +226,7 @@ impl PieceReader {
                     }
                 }
             },
+            ItemKind::Note(note) if note.about == NoteAbout::Review => {}
             ItemKind::UserMessage { text, .. } => {
                 let text = text.clone();
                 match self.open_answer() {
@@ -243,6 +246,13 @@ impl PieceReader {
                 match self.open_answer().filter(|answer| answer.step == step && answer.failed.is_none()) {
                     Some(answer) => answer.items.push(record),
                     None => self.push(AnswerScript { items: vec![record], ..AnswerScript::new(step) }),
+                }
+            }
+            ItemKind::Note(note) => {
+                let note = (**note).clone();
+                match self.open_answer() {
+                    Some(answer) => answer.notes.push(note),
+                    None => self.push(AnswerScript { notes: vec![note], ..AnswerScript::new(step) }),
                 }
             }
             ItemKind::Command { .. } | ItemKind::Hook(_) | ItemKind::Flag { .. } => {}
@@ -331,6 +341,7 @@ fn records(body: &[Recorded]) -> BTreeMap<ItemId, ItemRecord> {
 }
 
 fn refuse_hooks(outcome: &Outcome, items: &BTreeMap<ItemId, ItemRecord>) -> Result<(), Unreplayable> {
+    note_limits::refuse(items)?;
     if let Outcome::Failed { failure } = outcome {
         if failure.message.starts_with("The turn broke off because of a mistake in Dragoman") {
             return Err(Unreplayable(PANICKED));

@@ -179,6 +179,7 @@ pub(crate) async fn show(journal: &dyn Store, id: &str, json: bool) -> Result<()
             ItemKind::UserMessage { text, .. } | ItemKind::Command { text } => ("## You", text.clone()),
             ItemKind::AgentMessage { text, .. } => ("## Dragoman", text.clone()),
             ItemKind::SystemText { text } => ("##", text.clone()),
+            ItemKind::Note(note) => ("", format!("- {}", clean_line(&note.text))),
             ItemKind::ToolCall(call) => {
                 let title = if call.summary.is_empty() { &call.name } else { &call.summary };
                 ("", format!("- {}{}", clean_line(title), if call.error { " (failed)" } else { "" }))

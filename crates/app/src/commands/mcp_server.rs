@@ -196,6 +196,7 @@ impl Tools {
             max_cost: self.arguments.max_cost,
             failover: Vec::new(),
             max_steps: Some(self.arguments.max_steps),
+            until: None,
             timeout: Some(Duration::from_secs(self.arguments.timeout)),
             stop: call.stop.clone(),
             format: OutputFormat::Summary,

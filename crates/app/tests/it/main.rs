@@ -42,6 +42,7 @@ mod eca_subagents;
 mod eca_text;
 mod eca_today;
 mod embedded;
+mod finishing;
 mod first_day;
 mod full_disk;
 mod hostile_project;

@@ -7,6 +7,7 @@
 #![expect(dead_code, reason = "only the shape and the comments of these types are used")]
 
 mod agent;
+mod chat;
 mod hooks;
 mod keys;
 mod known_keys;
@@ -23,6 +24,7 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
 
 use agent::{Agent, PromptTexts};
+use chat::{ChatSection, GoalSection};
 use hooks::Hook;
 use provider::{McpServerEntry, Provider};
 use tool_call::{ProjectToolCallSection, ToolCallSection};
@@ -172,6 +174,8 @@ struct SettingsFile {
     /// How many answers of the model one prompt may take.
     #[schemars(extend("default" = 200), range(min = 1, max = 100_000), extend("examples" = [50]))]
     max_steps: u64,
+    /// How far a chat may go by itself toward a goal (`/goal`, `dragoman run --until`).
+    goal: GoalSection,
     /// Days after their last change after which chats are deleted; 0 keeps them, and so does leaving it out. Only your own
     /// files may set it.
     #[schemars(range(min = 0, max = 1_000_000), extend("examples" = [90]))]
@@ -324,46 +328,10 @@ struct BudgetSection {
 }
 
 #[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase", deny_unknown_fields)]
-struct ChatSection {
-    /// Whether a model gives a new chat its title; otherwise the first words of the first prompt do.
-    #[schemars(extend("default" = true), extend("examples" = [false]))]
-    title: bool,
-    /// The model that makes titles; without it a small model of the chat's provider.
-    #[schemars(extend("examples" = ["openai/gpt-5-nano"]))]
-    title_model: String,
-    /// Whether new chats start trusted: their tool calls run without a question, except where a deny rule forbids them.
-    /// It does not hold where nobody can be asked (`dragoman run`, `dragoman threads`); `--approve` is for those.
-    #[schemars(extend("default" = false), extend("examples" = [true]))]
-    default_trust: bool,
-    /// The colors of `dragoman chat`: for a dark or a light background, or as the terminal says when it is asked.
-    #[schemars(extend("default" = "auto"), extend("examples" = ["light"]))]
-    theme: ThemeName,
-    /// Whether the input of `dragoman chat` is edited with vi's keys. Esc leaves insert mode first, and stops an answer only then.
-    #[schemars(extend("default" = false), extend("examples" = [true]))]
-    vi_mode: bool,
-    /// Whether `dragoman chat` is drawn at the end of the terminal's own text, so that its scrollback and selection keep the
-    /// chat, instead of on a screen of its own.
-    #[schemars(extend("default" = false), extend("examples" = [true]))]
-    inline: bool,
-    /// Keys of `dragoman chat`, each with the key or the command that it stands for.
-    #[schemars(extend("examples" = [{"ctrl-p": "up", "f5": "/review"}]))]
-    keys: BTreeMap<String, String>,
-}
-
-#[derive(JsonSchema)]
 #[schemars(rename_all = "lowercase")]
 enum McpLoginPlaceName {
     File,
     Keyring,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-enum ThemeName {
-    Auto,
-    Dark,
-    Light,
 }
 
 #[derive(JsonSchema)]

@@ -32,6 +32,13 @@ pub struct InstructionSet {
     pub is_cut: bool,
 }
 
+impl InstructionSet {
+    /// The files that the model is given from the start.
+    pub(crate) fn from_start(&self) -> impl Iterator<Item = &InstructionFile> {
+        self.files.iter().filter(|file| file.globs.is_empty())
+    }
+}
+
 /// Cuts the texts that do not fit any more.
 pub(crate) fn limit(set: &mut InstructionSet, limit: usize) {
     let mut left = limit;

@@ -7,7 +7,15 @@ use super::files::{MemoryFolders, MemoryScope};
 use super::keeping::{OFF, keep};
 use crate::session::Session;
 
-pub(crate) fn run(session: &Session, arguments: &[String]) -> Result<String, Failure> {
+/// What `/memory` and `/memory-consolidate` say.
+pub(crate) async fn answer(session: &Session, name: &str, arguments: &[String]) -> Result<String, Failure> {
+    match name {
+        "memory-consolidate" => consolidation::propose(session, arguments).await,
+        _ => run(session, arguments),
+    }
+}
+
+fn run(session: &Session, arguments: &[String]) -> Result<String, Failure> {
     let folders = session.workspace.texts.memory().ok_or_else(|| Failure::user(OFF))?;
     let (first, rest) = arguments.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
     let rest = rest.join(" ");

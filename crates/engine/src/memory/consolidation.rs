@@ -23,7 +23,7 @@ pub const PURPOSE: &str = "memory";
 const TIMEOUT: Duration = Duration::from_secs(120);
 const REQUEST: &str = include_str!("../texts/memory_consolidate.md");
 
-pub(crate) async fn propose(session: &Session, wish: &[String]) -> Result<String, Failure> {
+pub(super) async fn propose(session: &Session, wish: &[String]) -> Result<String, Failure> {
     let folders = session.workspace.texts.memory().ok_or_else(|| Failure::user(OFF))?;
     let entries = folders.read().entries;
     if entries.len() < 2 {

@@ -99,7 +99,7 @@ pub(crate) fn keep_wish(session: &Session, prompt: &str) -> Option<Part> {
     let lower = start.to_lowercase();
     let wish = WISHES.iter().find(|wish| lower.starts_with(**wish))?;
     let fact = start.get(wish.len()..)?.lines().next().unwrap_or_default().trim();
-    if fact.is_empty() || session.is_subagent() || !session.decisions.measures_requests() {
+    if fact.is_empty() || session.is_subagent() || session.decisions.is_recorded() {
         return None;
     }
     let kept = keep(session, MemoryScope::User, fact)?;
@@ -116,7 +116,7 @@ pub(crate) fn keep_wish(session: &Session, prompt: &str) -> Option<Part> {
 
 /// Facts that the model proposes in its answer.
 pub(crate) fn take_proposals(session: &Session, turn: TurnId, step: u32, answer: &str) {
-    if session.is_subagent() || !session.decisions.measures_requests() || !answer.contains("<memory>") {
+    if session.is_subagent() || session.decisions.is_recorded() || !answer.contains("<memory>") {
         return;
     }
     let Some(folders) = session.workspace.texts.memory().filter(|folders| folders.may_propose) else {

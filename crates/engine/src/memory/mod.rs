@@ -9,9 +9,8 @@ mod files;
 mod keeping;
 mod pending;
 
-pub(crate) use commands::run as run_command;
+pub(crate) use commands::answer;
 pub use consolidation::PURPOSE;
-pub(crate) use consolidation::propose as consolidate;
 pub use files::{MemoryContents, MemoryEntry, MemoryFolders, MemoryScope};
 pub(crate) use keeping::{instructions, keep_wish, summary, take_proposals};
 pub(crate) use pending::PendingMemory;

@@ -16,7 +16,7 @@ use session::state::State;
 use session::{AttachedFrontend, SessionCore, SessionParts, SessionWork};
 
 use super::start::{Opening, own_sources, own_workspace};
-use super::{Actor, EndedSubagent, Session};
+use super::{Actor, EndedSubagent, KnownInstructions, Session};
 use crate::memory::PendingMemory;
 use crate::workspace::Workspace;
 use crate::{behavior, hooks, slash, turn, undo};
@@ -45,9 +45,8 @@ impl SessionWork for Session {
             inherited,
             ended: Mutex::new(ended),
             hooks_started: AtomicBool::new(false),
-            instructions: Mutex::default(),
             memory: PendingMemory::default(),
-            instruction_files: Mutex::default(),
+            instructions: KnownInstructions::default(),
             told_settings: Mutex::default(),
             decisions,
             has_described_tools: AtomicBool::new(false),

@@ -12,7 +12,7 @@ use domain::taint::Taint;
 use domain::{Failure, TurnId};
 use session::fork;
 
-use super::{CommandKind, Native, ParsedCommand, aside, costs, export, lists};
+use super::{CommandKind, Native, ParsedCommand, aside, costs, export, goal, lists};
 use crate::queries;
 use crate::session::Session;
 
@@ -45,8 +45,8 @@ pub(super) async fn of(
                                      provider reads the chat anew with it, which costs more once."
                 .to_owned()
         }
-        Native::Memory => crate::memory::run_command(session, &command.arguments)?,
-        Native::MemoryConsolidate => crate::memory::consolidate(session, &command.arguments).await?,
+        Native::Memory => crate::memory::answer(session, &command.name, &command.arguments).await?,
+        Native::Goal => goal::answer(session, turn, &command.rest)?,
         Native::Elsewhere(text) => text.to_owned(),
         Native::Undo => crate::undo::undo(session, &command.arguments).await?,
         Native::Redo => crate::undo::redo(session, &command.arguments).await?,

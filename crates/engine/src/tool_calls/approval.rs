@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::cause::cause_of;
 use super::remembered::allows;
-use super::taint;
+use super::{reviewer, taint};
 use crate::behavior;
 use crate::session::Session;
 
@@ -74,7 +74,10 @@ pub fn decide(case: &Case<'_>) -> ApprovalDecision {
         let reason = "Its sandbox keeps it in the workspace, where changes can be undone.";
         return ApprovalDecision { contained: true, ..ApprovalDecision::new(Decision::Allow, reason) };
     }
-    if case.can_ask { verdict } else { verdict.refuse_unasked() }
+    if !case.can_ask {
+        return verdict.refuse_unasked();
+    }
+    ApprovalDecision { reviewable: asked_by_default && readable && reviewer::may_look_at(case), ..verdict }
 }
 
 /// `None`: no rule is about this call.

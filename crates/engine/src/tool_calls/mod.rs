@@ -10,8 +10,10 @@ mod cause;
 pub(crate) mod context;
 pub(crate) mod input;
 mod leftovers;
+mod own_calls;
 mod ready_call;
 mod remembered;
+pub(crate) mod reviewer;
 mod sampling;
 pub(crate) mod server_paths;
 pub(crate) mod taint;
@@ -37,15 +39,16 @@ use crate::session::Session;
 use crate::subagents;
 use crate::subagents::relay::RelayedCall;
 use crate::tool_search::ToolList;
-use crate::turn::Turn;
 use crate::turn::loops::{LoopDetector, Repetition};
 use crate::turn::nested_instructions;
+use crate::turn::{Turn, goal};
 use crate::undo;
 use approval::{ApprovalDecision, Decision, HookVerdict};
 pub(crate) use asking::REJECTED_WITH_REASON;
 pub(crate) use case::with_case;
 use case::{decide, scope};
 use context::EngineToolContext;
+pub(crate) use own_calls::may_run;
 use ready_call::{ReadyCall, advance};
 
 /// What a model learns that repeats itself.
@@ -204,13 +207,16 @@ async fn prepare(turn: &Turn, mut item: Item, tools: &ToolList, taint: &Taint) -
         }
     }
     describe(turn, &mut item, input, &review);
-    review.contained = approval.contained;
+    // The check of a goal stays within its sandbox, whatever allowed it.
+    review.contained = approval.contained || (review.contained && goal::is_check_of(turn, item.id));
     let (taint, once) = (taint.clone(), approval.once);
     let ready = ReadyCall { item, tool, review, hook: verdict, taint, ask: None, relayed: None, once };
     match approval.decision {
         Decision::Allow => Ok(Prepared::Ready(Box::new(ready))),
         Decision::Deny => Ok(Prepared::Ended(deny(turn, ready.item, &approval, &ready.review))),
-        Decision::Ask => Ok(Prepared::Ready(Box::new(asking::raise(turn, ready, approval.reason).await?))),
+        Decision::Ask => {
+            asking::ask(turn, ready, approval).await.map(|ready| Prepared::Ready(Box::new(ready)))
+        }
     }
 }
 

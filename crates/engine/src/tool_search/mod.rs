@@ -233,6 +233,7 @@ fn has_read(items: &[Item], definition: &str) -> bool {
         | ItemKind::Command { .. }
         | ItemKind::SystemText { .. }
         | ItemKind::Hook(_)
+        | ItemKind::Note(_)
         | ItemKind::Flag { .. } => false,
     })
 }

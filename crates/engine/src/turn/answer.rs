@@ -338,6 +338,7 @@ impl<'a> AnswerReader<'a> {
             | ItemKind::Command { .. }
             | ItemKind::SystemText { .. }
             | ItemKind::Hook(_)
+            | ItemKind::Note(_)
             | ItemKind::Flag { .. } => {}
         }
         self.is_empty = false;
@@ -430,6 +431,7 @@ fn set_provider(item: &mut Item, block: Option<domain::item::ProviderBlock>) {
         | ItemKind::Command { .. }
         | ItemKind::SystemText { .. }
         | ItemKind::Hook(_)
+        | ItemKind::Note(_)
         | ItemKind::Flag { .. } => {}
     }
 }

@@ -1,22 +1,24 @@
 //! The system prompt: the text of the behavior, the user's rules, the project's AGENTS.md, servers' instructions.
 //!
-//! Invariant: made once per chat, behavior and model; nothing in it changes from turn to turn, so the cached prefix holds.
+//! Invariants: made once per chat, behavior and model, and again after a compaction; nothing in it changes from turn to turn, so
+//! the cached prefix holds: a file that changes in between is told in a message.
 
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use domain::event::{Fact, Level, Notice};
 use domain::model::ModelInfo;
+use domain::note::{Note, NoteAbout};
 use domain::taint::Taint;
 use domain::tool::{Tool, ToolEffect};
 use domain::tool_call::Origin;
 
 use crate::behavior::canonical;
-use crate::instruction_files::set::{self, InstructionSet};
+use crate::instruction_files::set::{InstructionFile, InstructionSet, LIMIT, block};
 use crate::instruction_files::{self, Folders};
 use crate::own_text::own_text;
 use crate::rules::{self, Rules};
-use crate::session::{Instructions, Session};
+use crate::session::{Instructions, InstructionsKey, Known, KnownInstructions, Session};
 use crate::tool_calls::approval;
 
 const SMALL: &str = include_str!("../texts/small.md");
@@ -29,28 +31,87 @@ const MARKS: [(&str, ToolEffect); 3] = [
 ];
 
 /// The instructions of this chat in its present behavior.
-pub(crate) fn of(session: &Session, model: &ModelInfo) -> Instructions {
-    let behavior = session.state().settings().behavior.clone();
-    let behavior = canonical(behavior.as_deref().unwrap_or_default()).to_owned();
-    // Rules may be for some models only.
-    let key = (behavior, model.id.clone(), model.tools);
-    let mut cached = session.instructions.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((known, instructions)) = &*cached
-        && *known == key
+pub(crate) fn of(session: &Session, known: &KnownInstructions, model: &ModelInfo) -> Instructions {
+    let key = key_of(session, model);
+    if let Some(known) = &*known.lock()
+        && known.key == key
     {
-        return instructions.clone();
+        return known.instructions.clone();
     }
     let rules = Rules::of(session, &key.0, model);
-    let system = make(session, &key.0, model, &rules);
+    let files = read_files(session);
+    let system = make(session, &key.0, model, &rules, &files);
     let instructions = Instructions { system, fetched_rules: rules.fetched };
-    *cached = Some((key, instructions.clone()));
+    *known.lock() = Some(Known { key, instructions: instructions.clone(), files });
     instructions
 }
 
-fn make(session: &Session, behavior: &str, model: &ModelInfo, rules: &Rules) -> Vec<Arc<str>> {
+fn key_of(session: &Session, model: &ModelInfo) -> InstructionsKey {
+    let behavior = session.state().settings().behavior.clone();
+    let behavior = canonical(behavior.as_deref().unwrap_or_default()).to_owned();
+    (behavior, model.id.clone(), model.tools)
+}
+
+/// What the model is told of files with instructions that have changed since it got them; each change is told once.
+pub(crate) fn change(session: &Session, known: &KnownInstructions, model: &ModelInfo) -> Option<Note> {
+    if session.decisions.is_recorded() || is_embedded(model) {
+        return None;
+    }
+    let mut known = known.lock();
+    let known = known.as_mut().filter(|known| known.key == key_of(session, model))?;
+    let files = read_files(session);
+    if files.from_start().eq(known.files.from_start()) {
+        known.files = files;
+        return None;
+    }
+    mark_taint(session, &files);
+    let note = note_of_change(&known.files, &files);
+    known.files = files;
+    Some(note)
+}
+
+fn note_of_change(before: &InstructionSet, now: &InstructionSet) -> Note {
+    let before: Vec<&InstructionFile> = before.from_start().collect();
+    let now: Vec<&InstructionFile> = now.from_start().collect();
+    let mut texts = vec!["Instructions have changed. These take the place of the earlier ones:".to_owned()];
+    let mut names = Vec::new();
+    for file in now.iter().filter(|file| !before.contains(file)) {
+        texts.push(block(file));
+        names.push(file.path.display().to_string());
+    }
+    for file in before.iter().filter(|file| now.iter().all(|other| other.path != file.path)) {
+        texts.push(format!("The instructions in {} no longer hold.", file.path.display()));
+        names.push(file.path.display().to_string());
+    }
+    let text = format!("Changed instructions are given to the model: {}", names.join(", "));
+    let text = domain::visible_line(&text).into_owned();
+    Note::for_model(NoteAbout::Instructions, text, texts.join("\n\n"))
+}
+
+fn is_embedded(model: &ModelInfo) -> bool {
+    model.id.starts_with("local/")
+}
+
+/// Instructions of a folder that nobody trusts are text of strangers.
+pub(super) fn mark_taint(session: &Session, files: &InstructionSet) {
+    let is_own = |path: &Path| session.roots.iter().all(|root| !path.starts_with(root));
+    if !session.workspace.is_trusted && files.files.iter().any(|file| !is_own(&file.path)) {
+        let mut taint = Taint::default();
+        taint.add_source("instructions of a folder that you have not trusted");
+        session.add_taint(&taint);
+    }
+}
+
+fn make(
+    session: &Session,
+    behavior: &str,
+    model: &ModelInfo,
+    rules: &Rules,
+    files: &InstructionSet,
+) -> Vec<Arc<str>> {
     let settings = &session.workspace.settings;
     let own = own_text(settings.prompts(behavior).chat.as_ref());
-    if model.id.starts_with("local/") {
+    if is_embedded(model) {
         return vec![own.as_deref().unwrap_or(SMALL).trim().into()];
     }
     let tools = crate::behavior::tools(session, Some(behavior), model);
@@ -72,11 +133,10 @@ fn make(session: &Session, behavior: &str, model: &ModelInfo, rules: &Rules) -> 
     if let Some(catalog) = rules::catalog(&rules.fetched) {
         text.push_str(&format!("\n\n{catalog}"));
     }
-    let files = read_files(session);
-    taint_by(session, &files);
-    warn_of_cut(session, &files);
-    for file in files.files.iter().filter(|file| file.globs.is_empty()) {
-        text.push_str(&format!("\n\n{}", set::block(file)));
+    mark_taint(session, files);
+    warn_of_cut(session, files);
+    for file in files.from_start() {
+        text.push_str(&format!("\n\n{}", block(file)));
     }
     if model.tools
         && let Some(index) = crate::memory::instructions(session)
@@ -114,19 +174,18 @@ fn filled(template: &str, tools: &[Arc<dyn Tool>]) -> String {
 /// The files with instructions of the user and of the workspace folders, as they are now.
 pub(crate) fn read_files(session: &Session) -> InstructionSet {
     let global = session.workspace.texts.global_agents_file();
-    let set = instruction_files::read_all(&Folders {
+    instruction_files::read_all(&Folders {
         global: global.as_deref(),
         roots: &session.roots,
         with_parents: session.workspace.settings.include_parent_agents_files,
         is_forbidden: &|path| is_forbidden(session, path),
-    });
-    session.set_instruction_files(&set);
-    set
+    })
 }
 
-/// The same as they were when the chat was given them last.
-pub(super) fn files(session: &Session) -> Arc<InstructionSet> {
-    session.instruction_files().unwrap_or_else(|| Arc::new(read_files(session)))
+/// The same as the model has them.
+pub(super) fn files(session: &Session) -> InstructionSet {
+    let known = session.instructions.lock().as_ref().map(|known| known.files.clone());
+    known.unwrap_or_else(|| read_files(session))
 }
 
 /// A rule of the user forbids to read it.
@@ -135,25 +194,15 @@ pub(super) fn is_forbidden(session: &Session, path: &Path) -> bool {
     approval::is_forbidden(session, &[[inside.display().to_string(), path.display().to_string()]])
 }
 
-/// A chat that is given text of a folder without trust is tainted.
-pub(super) fn taint_by(session: &Session, set: &InstructionSet) {
-    let is_of_project = |path: &Path| session.roots.iter().any(|root| path.starts_with(root));
-    if !session.workspace.is_trusted && set.files.iter().any(|file| is_of_project(&file.path)) {
-        let mut taint = Taint::default();
-        taint.add_source("instructions of a folder that you have not trusted");
-        session.add_taint(&taint);
-    }
-}
-
 /// Tells the user of instructions that the model is not given.
-fn warn_of_cut(session: &Session, set: &InstructionSet) {
-    if !set.is_cut || !session.decisions.measures_requests() || session.is_subagent() {
+fn warn_of_cut(session: &Session, files: &InstructionSet) {
+    if !files.is_cut || session.decisions.is_recorded() || session.is_subagent() {
         return;
     }
     let text = format!(
         "The files with instructions have more than {} kB in all, so the model is not given the rest. `dragoman config show` \
          names the files.",
-        set::LIMIT >> 10
+        LIMIT >> 10
     );
     session.commit(vec![Fact::Notice { notice: Notice { level: Level::Warning, text } }]);
 }

@@ -35,10 +35,7 @@ const PATH_ARGUMENTS: [&str; 4] = ["path", "working_directory", "source", "desti
 
 /// What the model must be given with the result of this call.
 pub(crate) fn of_call(session: &Session, call: &ToolCall) -> Option<Part> {
-    if call.state != ToolState::Done
-        || call.origin != Origin::Native
-        || !session.decisions.measures_requests()
-    {
+    if call.state != ToolState::Done || call.origin != Origin::Native || session.decisions.is_recorded() {
         return None;
     }
     let paths = touched(session, call);
@@ -49,13 +46,12 @@ pub(crate) fn of_call(session: &Session, call: &ToolCall) -> Option<Part> {
     let mut due = due_files(session, &paths, &known);
     let is_given = given(session.state().items());
     due.files.retain(|file| !is_given.names.contains(&set::opening(&file.path)));
-    let used: usize =
-        known.files.iter().filter(|file| file.globs.is_empty()).map(|file| file.text.len()).sum();
+    let used: usize = known.from_start().map(|file| file.text.len()).sum();
     set::limit(&mut due, LIMIT.saturating_sub(used + is_given.bytes));
     if due.files.is_empty() {
         return None;
     }
-    instructions::taint_by(session, &due);
+    instructions::mark_taint(session, &due);
     let blocks: Vec<String> = due.files.iter().map(set::block).collect();
     let text =
         format!("{}\n(Where instructions conflict, those of the nearest folder hold.)", blocks.join("\n\n"));
