@@ -22,6 +22,7 @@ mod managed;
 mod mcp_entries;
 mod models;
 mod output;
+mod places;
 mod project_rules;
 mod retention;
 mod sandboxing;

@@ -23,6 +23,7 @@ use crate::legacy_keys::canonical_behavior;
 use crate::managed::ManagedRules;
 use crate::mcp::McpServer;
 use crate::model_families::{self, FamilyRule};
+use crate::memory::MemorySettings;
 use crate::network::NetworkSettings;
 use crate::origin::Origin;
 use crate::provider::ProviderSettings;
@@ -55,6 +56,7 @@ pub struct Settings {
     pub store: Option<StoreAddress>,
     pub sandbox: SandboxSettings,
     pub undo: UndoSettings,
+    pub memory: MemorySettings,
     pub worker: WorkerSettings,
 
     pub tools: ToolSettings,
@@ -204,6 +206,7 @@ impl Settings {
             store: StoreAddress::read(&root.get("store")),
             sandbox: SandboxSettings::read(root),
             undo: UndoSettings::read(root),
+            memory: MemorySettings::read(&root.get("memory")),
             worker: WorkerSettings::read(&root.get("worker")),
             tools: ToolSettings::read(root, approval),
             hooks,

@@ -17,6 +17,7 @@ pub mod item;
 pub mod job;
 pub mod key_text;
 pub mod link;
+pub mod memory;
 pub mod model;
 pub mod names;
 pub mod note;

@@ -1,5 +1,6 @@
 //! What the engine writes into journals and a reader of journals must recognize: its own texts, purposes and marks.
 
+pub use crate::memory::PURPOSE as MEMORY_PURPOSE;
 pub use crate::slash::aside::PURPOSE as ASIDE_PURPOSE;
 pub use crate::spending::TOOLS as TOOLS_PURPOSE;
 pub use crate::subagents::relay::is_relayed;

@@ -63,9 +63,11 @@ mod managed;
 mod mcp_commands;
 mod mcp_server;
 mod model_families;
+mod memory;
 mod one_history;
 mod output;
 mod permissions;
+mod places;
 #[cfg(target_os = "linux")]
 mod postgres;
 mod protocol_docs;

@@ -91,6 +91,8 @@ struct SettingsFile {
     sandbox_memory_megabytes: u64,
     /// How much of the former contents of files is kept for undo. Only your own files may set it; see `dragoman docs undo`.
     undo: UndoSection,
+    /// Facts that are kept across chats; see `dragoman docs memory`.
+    memory: MemorySection,
     /// What commands, hooks and MCP servers inherit.
     shell: ShellEnvironmentSection,
     /// The file that `${netrc:…}` reads; without it `~/.netrc` and `~/_netrc`.
@@ -283,6 +285,20 @@ enum WorkerApproval {
     Network,
     Sandboxed,
     All,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+struct MemorySection {
+    /// Whether there is a memory. A project's file can switch it off without trust.
+    #[schemars(extend("default" = true), extend("examples" = [false]))]
+    enabled: bool,
+    /// `agent`: the model may propose entries, too. `explicit`: only you keep them.
+    #[schemars(extend("default" = "agent"), extend("examples" = ["explicit"]))]
+    write_mode: String,
+    /// Whether deleting a chat removes the entries that came from it.
+    #[schemars(extend("default" = false), extend("examples" = [true]))]
+    delete_with_chats: bool,
 }
 
 #[derive(JsonSchema)]

@@ -62,13 +62,15 @@ enum Native {
     Chats,
     Aside,
     SyncSystemPrompt,
+    /// `/memory` and `/memory-consolidate`.
+    Memory,
     Goal,
     /// What does it, where a chat is no place for it.
     Elsewhere(&'static str),
 }
 
 /// Command, name, description, argument.
-const NATIVE: [(Native, &str, &str, Option<&str>); 34] = [
+const NATIVE: [(Native, &str, &str, Option<&str>); 36] = [
     (Native::Init, "init", "Write or improve AGENTS.md for this project", None),
     (Native::Compact, "compact", "Replace the history by a summary", Some("what to keep")),
     (
@@ -124,6 +126,13 @@ const NATIVE: [(Native, &str, &str, Option<&str>); 34] = [
         "Use rules and instructions as they are now in this chat",
         None,
     ),
+    (
+        Native::Memory,
+        "memory",
+        "Facts that are kept across chats",
+        Some("add, project, forget, keep, apply, export"),
+    ),
+    (Native::Memory, "memory-consolidate", "Propose a shorter memory, as a diff", Some("what to mind")),
     (Native::Elsewhere(DELETE_CHAT), "delete-chat", "How to delete a chat", Some("chat")),
     (Native::Elsewhere(IMPORT), "import", "How to take over chats of another program", Some("file")),
     (Native::Elsewhere(DEBUG_CHAT), "debug-chat", "How to see everything that is stored of a chat", None),

@@ -45,6 +45,7 @@ pub(super) async fn of(
                                      provider reads the chat anew with it, which costs more once."
                 .to_owned()
         }
+        Native::Memory => crate::memory::answer(session, &command.name, &command.arguments).await?,
         Native::Goal => goal::answer(session, turn, &command.rest)?,
         Native::Elsewhere(text) => text.to_owned(),
         Native::Undo => crate::undo::undo(session, &command.arguments).await?,

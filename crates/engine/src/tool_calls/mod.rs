@@ -41,6 +41,7 @@ use crate::subagents;
 use crate::subagents::relay::RelayedCall;
 use crate::tool_search::ToolList;
 use crate::turn::loops::{LoopDetector, Repetition};
+use crate::turn::nested_instructions;
 use crate::turn::{Turn, goal};
 use crate::undo;
 use approval::{ApprovalDecision, Decision, HookVerdict};
@@ -427,6 +428,9 @@ fn end(turn: &Turn, mut item: Item, loops: &mut LoopDetector) -> Repetition {
         repetition = loops.observe(call);
         if repetition == Repetition::Warn {
             call.result.push(Part::text(REPEATED));
+        }
+        if !turn.model.info().id.starts_with("local/") {
+            call.result.extend(nested_instructions::of_call(&turn.session, call));
         }
     }
     turn.session.commit(vec![Fact::ItemEnded { item }]);

@@ -10,6 +10,7 @@ pub(crate) mod goal;
 mod images;
 pub(crate) mod instructions;
 pub(crate) mod loops;
+pub(crate) mod nested_instructions;
 pub(crate) mod prompt;
 pub(crate) mod start;
 mod state;
@@ -29,6 +30,7 @@ use crate::behavior;
 use crate::context_use::Estimate;
 use crate::families;
 use crate::hooks;
+use crate::memory;
 use crate::own_text::own_description;
 use crate::paid_call::{self, PaidCall};
 use crate::recall::Recall;
@@ -267,6 +269,7 @@ impl Turn {
 
     /// The model is done. The goal, a change that nothing has checked, and hooks may have it go on.
     async fn finish(&mut self, step: u32, tools: &ToolList, loops: &mut LoopDetector) -> Next {
+        memory::take_proposals(&self.session, self.id, step, &hooks::last_answer(self));
         if self.session.decisions.is_recorded() {
             if self.add_recorded_notes(step) {
                 self.session.steering.open();
