@@ -35,6 +35,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("tools", &["domain", "git", "platform", "process", "project-files"]),
     ("mcp", &["domain", "platform", "process", "rpc", "sse"]),
     ("language-servers", &["domain", "platform", "process", "rpc"]),
+    ("acp-client", &["domain", "process", "rpc"]),
     ("engine", &["domain", "config", "platform", "project-files", "undo"]),
     ("proto-eca", &["domain", "platform", "rpc"]),
     ("proto-acp", &["domain", "platform", "rpc"]),

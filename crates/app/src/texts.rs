@@ -137,6 +137,7 @@ impl Texts for WorkspaceTexts {
                 models: self.models.as_ref(),
                 stored_keys: self.credentials.providers(),
                 problems: self.problems.clone(),
+                agent: self.models.agent_notice(),
             };
             crate::doctor::examine(&context).await.text()
         })

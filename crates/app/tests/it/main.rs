@@ -64,12 +64,14 @@ mod managed;
 mod mcp_commands;
 mod mcp_server;
 mod one_history;
+mod other_agents;
 mod output;
 mod permissions;
 #[cfg(target_os = "linux")]
 mod postgres;
 mod protocol_docs;
 mod providers;
+mod real_agents;
 mod run;
 mod run_flags;
 mod run_output;

@@ -9,6 +9,7 @@ pub(crate) mod asks;
 mod case;
 mod cause;
 pub(crate) mod context;
+pub(crate) mod foreign;
 pub(crate) mod input;
 mod leftovers;
 mod remembered;

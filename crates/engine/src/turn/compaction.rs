@@ -5,7 +5,7 @@
 //! attached to it.
 
 mod kept;
-mod transcript;
+pub(crate) mod transcript;
 
 use std::collections::VecDeque;
 use std::time::Duration;
