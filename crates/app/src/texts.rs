@@ -19,7 +19,7 @@ pub(crate) struct WorkspaceTexts {
     pub environment: Arc<Environment>,
     pub resolved: Arc<Resolved>,
     pub roots: Vec<PathBuf>,
-    pub models: Arc<dyn domain::model::Models>,
+    pub models: Arc<crate::models::AllModels>,
     /// Providers that cannot be used, each with the reason.
     pub problems: Vec<String>,
     pub credentials: Arc<dyn Credentials>,

@@ -48,7 +48,10 @@ const AGENTS: &[RealAgent] = &[
         name: "gemini",
         program: "gemini",
         variables: &[("GEMINI_API_KEY", "k"), ("GOOGLE_GEMINI_BASE_URL", "{url}")],
-        files: &[(".gemini/settings.json", r#"{"security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": false}}"#)],
+        files: &[(
+            ".gemini/settings.json",
+            r#"{"security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": false}}"#,
+        )],
         write: ("write_file", r#"{"file_path": "{path}", "content": "made by the agent\n"}"#),
     },
     RealAgent {
@@ -64,8 +67,15 @@ const AGENTS: &[RealAgent] = &[
     RealAgent {
         name: "qwen",
         program: "qwen",
-        variables: &[("OPENAI_BASE_URL", "{url}/v1"), ("OPENAI_API_KEY", "k"), ("OPENAI_MODEL", "fake-model")],
-        files: &[(".qwen/settings.json", r#"{"security": {"auth": {"selectedType": "openai"}}, "privacy": {"usageStatisticsEnabled": false}}"#)],
+        variables: &[
+            ("OPENAI_BASE_URL", "{url}/v1"),
+            ("OPENAI_API_KEY", "k"),
+            ("OPENAI_MODEL", "fake-model"),
+        ],
+        files: &[(
+            ".qwen/settings.json",
+            r#"{"security": {"auth": {"selectedType": "openai"}}, "privacy": {"usageStatisticsEnabled": false}}"#,
+        )],
         write: ("write_file", r#"{"file_path": "{path}", "content": "made by the agent\n"}"#),
     },
     RealAgent {
@@ -114,7 +124,8 @@ async fn prompt(home: &Home, config: &Value, arguments: &[&str]) -> (bool, Strin
     command.env("DRAGOMAN_CONFIG", config.to_string()).env("PATH", search_path()).kill_on_drop(true);
     let output = tokio::time::timeout(Duration::from_secs(90), command.output()).await;
     let output = output.expect("it ends").expect("it starts");
-    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     (output.status.success(), text)
 }
 
@@ -138,7 +149,8 @@ async fn try_agent(agent: &'static RealAgent) {
     let file = home.workspace().join("made.txt");
     let shown = file.display().to_string();
     fake.respond_with(move |request| respond(request, agent, &shown));
-    let (ok, said) = prompt(&home, &config, &["run", "--model", &model, "--approve", "all", "say the answer"]).await;
+    let (ok, said) =
+        prompt(&home, &config, &["run", "--model", &model, "--approve", "all", "say the answer"]).await;
     assert!(ok && said.contains("The answer is plum."), "{}: {said}", agent.name);
     let go_on = ["run", "--continue", "--model", model.as_str(), "--approve", "all"];
     let (ok, said) = prompt(&home, &config, &[&go_on[..], &["write the file"]].concat()).await;
