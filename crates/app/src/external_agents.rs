@@ -344,12 +344,14 @@ impl AgentLauncher {
         let environment = &self.agents.environment;
         let own = known.map(|known| known.variables).unwrap_or_default();
         let own = own.iter().filter_map(|name| Some((*name, environment.var(name)?)));
+        let told = known.filter(|_| self.entry.is_confined).map(|known| known.sandbox_variables);
         Ok(Spawn::new(command)
             .args(args)
             .without_env(&self.agents.secret_variables)
             // The runtime of most agents looks at proxy variables only where it is told to.
             .env("NODE_USE_ENV_PROXY", "1")
             .envs(own)
+            .envs(told.unwrap_or_default().iter().copied())
             .envs(servers::resolve_secrets(env).await?))
     }
 

@@ -26,6 +26,8 @@ pub(crate) struct KnownAgent {
     pub(crate) login: Option<(&'static str, &'static str)>,
     /// Arguments that switch its own sandbox off, because ours is around it.
     pub(crate) without_own_sandbox: &'static [&'static str],
+    /// Variables that tell it of the sandbox around it.
+    pub(crate) sandbox_variables: &'static [(&'static str, &'static str)],
 }
 
 const BLANK: KnownAgent = KnownAgent {
@@ -40,6 +42,7 @@ const BLANK: KnownAgent = KnownAgent {
     variables: &[],
     login: None,
     without_own_sandbox: &[],
+    sandbox_variables: &[],
 };
 
 pub(crate) const KNOWN_AGENTS: &[KnownAgent] = &[
@@ -67,6 +70,8 @@ pub(crate) const KNOWN_AGENTS: &[KnownAgent] = &[
             "ANTHROPIC_BASE_URL",
             "CLAUDE_CODE_OAUTH_TOKEN",
         ],
+        // It refuses to work as root elsewhere.
+        sandbox_variables: &[("IS_SANDBOX", "1")],
         ..BLANK
     },
     KnownAgent {
@@ -79,6 +84,7 @@ pub(crate) const KNOWN_AGENTS: &[KnownAgent] = &[
         kept: &[".codex/config.toml", ".codex/AGENTS.md", ".codex/prompts", ".codex/rules", ".codex/skills"],
         hosts: &["api.openai.com", "chatgpt.com", "auth.openai.com"],
         variables: &["OPENAI_API_KEY", "CODEX_API_KEY"],
+        login: Some(("openai-api-key", "OPENAI_API_KEY")),
         without_own_sandbox: &["-c", "sandbox_mode=danger-full-access"],
         ..BLANK
     },

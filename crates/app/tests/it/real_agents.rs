@@ -37,7 +37,7 @@ const AGENTS: &[RealAgent] = &[
     RealAgent {
         name: "codex",
         program: "codex-acp",
-        variables: &[("FAKE_KEY", "k")],
+        variables: &[("FAKE_KEY", "k"), ("OPENAI_API_KEY", "k")],
         files: &[(
             ".codex/config.toml",
             "model = \"fake-model\"\nmodel_provider = \"fake\"\napproval_policy = \"never\"\n\n[model_providers.fake]\nname = \"fake\"\nbase_url = \"{url}/v1\"\nenv_key = \"FAKE_KEY\"\nwire_api = \"responses\"\n",
