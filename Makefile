@@ -37,7 +37,7 @@ build: ## The whole program as it is published: target/release/dragoman
 mutants: ## Try whether the tests notice 100 small mistakes in the engine (slow; installs cargo-mutants)
 	@scripts/mutants
 
-build-cost: ## Measure what a first build costs, and check size and cost against their ceilings
+build-cost: ## Measure what each feature costs (size, crates, build time), against xtask/budgets.txt (long)
 	@scripts/build-cost
 
 dist: ## Pack the program for users: make dist VERSION=0.1.0 (docs/install.md)

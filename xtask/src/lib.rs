@@ -1,14 +1,17 @@
 //! Chores of the repository as functions, so that tests can run them too.
 
+pub mod budgets;
 pub mod catalog;
-pub mod ceilings;
+pub mod circles;
 pub mod cited;
 pub mod deny;
 pub mod notices;
 mod output_code;
 mod packages;
+mod paths;
 mod platform_code;
 pub mod publishing;
 pub mod site;
 pub mod tidy;
+mod two_products;
 pub mod workflows;

@@ -461,12 +461,12 @@ pub(crate) fn perform(cli: Cli) -> ExitCode {
         Task::Acp { connect, login: false } => commands::acp::run(&connect, level),
         Task::Threads(arguments) => commands::threads::run(arguments, level),
         Task::McpServer(arguments) => commands::mcp_server::run(arguments, level),
-        Task::Copilot => commands::copilot::run(level),
-        Task::Generate(arguments) => commands::generate::run(&arguments),
-        Task::Studio(arguments) => commands::studio::run(arguments, level),
+        Task::Copilot => commands::interfaces::copilot(level),
+        Task::Generate(arguments) => commands::interfaces::generate(arguments),
+        Task::Studio(arguments) => commands::interfaces::studio(arguments, level),
         Task::Serve(arguments) => commands::serve::run(arguments, level),
         Task::Spec(SpecTask::Check { spec, fetch_refs, json }) => {
-            commands::spec::check(&spec, fetch_refs, json)
+            commands::interfaces::check(&spec, fetch_refs, json)
         }
         Task::Mcp(task) => commands::mcp::run(task),
         Task::AcpAgents(task) => commands::acp_agents::run(task),

@@ -175,7 +175,7 @@ fn default_model(context: &DoctorContext<'_>, report: &mut Report) {
 
 async fn providers(context: &DoctorContext<'_>, report: &mut Report) {
     let settings = &context.resolved.settings.providers;
-    let keys = crate::providers::keys(context.resolved, &context.stored_keys);
+    let keys = providers::keys(context.resolved, &context.stored_keys);
     // One that needs no key and that nobody named is not the user's business.
     let used = keys
         .iter()
@@ -249,7 +249,7 @@ async fn look_up_key(provider: Option<&ProviderSettings>) -> Option<Result<(), F
 /// Any answer will do: keys are not looked at here.
 async fn reach(resolved: &Resolved, url: &str) -> Result<(), String> {
     let asked = async {
-        let network = crate::network::of(resolved).map_err(|failure| failure.message)?;
+        let network = providers::network::of(resolved).map_err(|failure| failure.message)?;
         let client = network.client(url).await.map_err(|failure| failure.message)?;
         client.head(url).send().await.map(drop).map_err(|error| cause(&error))
     };

@@ -14,6 +14,7 @@ use domain::agent::{AgentOpening, ExternalAgent};
 use domain::model::{Model, ModelInfo, ModelStream, Prompt};
 use domain::{BoxFuture, Failure};
 use platform::programs::{self, Found};
+use platform::project_files;
 use process::Spawn;
 use process::sandbox::{Allowance, Facts, Grant, Mode, Sandbox};
 use serde_json::{Value, json};

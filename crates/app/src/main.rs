@@ -5,8 +5,6 @@
 mod accounts;
 mod approve;
 mod attaching;
-mod aws;
-mod aws_profile;
 mod built_in_tools;
 mod cli;
 mod cli_hints;
@@ -15,7 +13,6 @@ mod commands;
 mod doctor;
 mod external_agents;
 mod git;
-mod github;
 mod hooks;
 mod installation;
 mod keyring;
@@ -26,10 +23,8 @@ mod logging;
 mod managed;
 mod mcp_entries;
 mod models;
-mod network;
 mod output;
 mod project_rules;
-mod providers;
 mod retention;
 mod sandboxing;
 mod servers;
@@ -39,9 +34,6 @@ mod stores;
 #[cfg_attr(not(feature = "telemetry"), path = "without_telemetry.rs")]
 mod telemetry;
 mod texts;
-mod toml;
-#[cfg(feature = "postgres")]
-mod workers;
 mod workspaces;
 mod worktrees;
 

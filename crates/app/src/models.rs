@@ -8,9 +8,9 @@ use config::{Environment, ManagedRules};
 use domain::Failure;
 use domain::model::{Model, ModelInfo, Models};
 use llm::catalog::Catalog;
+use providers::Configured;
 
 use crate::external_agents::{self, ExternalAgents};
-use crate::providers::Configured;
 
 /// How long the discovery of local model servers may take.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(2);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use config::trust::Folder;
 use engine::Skill;
+use platform::project_files;
 use serde_json::Value;
 
 const FILE: &str = "SKILL.md";

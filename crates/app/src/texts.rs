@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config::{Credentials, Environment, Resolved};
+use domain::event::CatalogKind;
 use domain::{BoxFuture, Failure};
 use engine::{NamedText, Skill, Texts};
+use platform::project_files;
+use providers::github::{self, SignInServer};
 use serde_json::Value;
 
-use crate::github::{self, SignInServer};
 use crate::project_rules::AddedRules;
-use crate::{network, providers, skills};
+use crate::skills;
 
 /// Larger rule and command files are ignored.
 const MAX_TEXT_BYTES: u64 = 256 << 10;
@@ -85,7 +87,7 @@ impl Texts for WorkspaceTexts {
     }
 
     fn plugins(&self) -> String {
-        crate::commands::plugins::list(&self.resolved.plugins)
+        plugins::list(&self.resolved.plugins)
     }
 
     fn global_agents_file(&self) -> Option<PathBuf> {
@@ -170,14 +172,16 @@ impl WorkspaceTexts {
     async fn sign_in(&self) -> Result<String, Failure> {
         let server = SignInServer::new(
             self.resolved.settings.providers.get(github::PROVIDER),
-            Arc::new(network::of(&self.resolved)?),
+            Arc::new(providers::network::of(&self.resolved)?),
         );
         let device = server.begin().await?;
         let text = format!(
             "Open {} and type the code **{}**. When you have done so, the models of GitHub Copilot appear in the list.",
             device.verification_uri, device.user_code
         );
-        server.finish_in_background(device, self.credentials.clone(), self.changes.clone());
+        let changes = self.changes.clone();
+        let publish = move || changes.publish(CatalogKind::Models);
+        server.finish_in_background(device, self.credentials.clone(), publish);
         Ok(text)
     }
 }

@@ -17,6 +17,7 @@ use domain::tool::{ToolSource, ToolSpec};
 use domain::{Abilities, BoxFuture, Failure, Store};
 use engine::{Texts, Workspace, WorkspaceSource};
 use llm::{RateLimiter, RetryPolicy, SharedResets};
+use providers::ProviderDeps;
 use serde_json::{Map, Value};
 
 use crate::accounts::WorkspaceAccounts;
@@ -27,7 +28,6 @@ use crate::hooks::WorkspaceHooks;
 use crate::logging;
 use crate::models::{self, AllModels};
 use crate::project_rules::AddedRules;
-use crate::providers::{self, ProviderDeps};
 use crate::retention;
 use crate::sandboxing::{self, WorkspaceSandbox};
 use crate::servers;
@@ -208,7 +208,6 @@ impl WorkspaceSource for Workspaces {
             hooks: Some(hooks),
             undo: Some(worktrees.undo.clone()),
             worktrees: Some(Arc::new(worktrees)),
-            recording: None,
         })
     }
 

@@ -142,7 +142,6 @@ impl WorkspaceWorktrees {
             hooks: Some(WorkspaceHooks::new(resolved, sandbox.as_ref())),
             undo: Some(self.undo.clone()),
             worktrees: None,
-            recording: None,
         })
     }
 }

@@ -5,21 +5,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
 
 use crate::jsonc;
 use crate::layer::{Layer, Object};
 use crate::resolve::Resolved;
-
-/// A file that was looked for, and what was there.
-#[derive(Debug, Clone)]
-pub(crate) struct SeenFile {
-    path: PathBuf,
-    stamp: Stamp,
-}
-
-/// The time and the length of a file; `None` where there is no file.
-type Stamp = Option<(SystemTime, u64)>;
+use crate::seen_file::{Stamp, stamp};
 
 /// What this process wrote, which it acts on at once.
 static OWN_WRITES: Mutex<Vec<(PathBuf, Stamp)>> = Mutex::new(Vec::new());
@@ -36,13 +26,6 @@ fn is_own_write(path: &Path) -> bool {
     writes.iter().any(|(known, written)| known == path && *written == stamp(path))
 }
 
-impl SeenFile {
-    pub(crate) fn new(path: PathBuf) -> Self {
-        let stamp = stamp(&path);
-        Self { path, stamp }
-    }
-}
-
 /// The key below which rules are added while a chat is open.
 const OWN_RULES: &str = "projects";
 
@@ -53,11 +36,6 @@ impl Resolved {
         let paths = touched.map(|seen| &seen.path).filter(|path| !is_own_write(path));
         paths.filter(|path| is_changed(&self.layers, path)).cloned().collect()
     }
-}
-
-fn stamp(path: &Path) -> Stamp {
-    let metadata = path.metadata().ok()?;
-    Some((metadata.modified().ok()?, metadata.len()))
 }
 
 fn is_changed(layers: &[Layer], path: &Path) -> bool {

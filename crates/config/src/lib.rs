@@ -20,6 +20,7 @@ mod agent_files;
 mod approval;
 mod aws;
 mod behavior;
+mod budget;
 mod changed_files;
 mod clock;
 mod credentials;
@@ -52,6 +53,7 @@ mod resolve;
 mod sandbox;
 mod schema;
 mod secret;
+mod seen_file;
 mod settings;
 mod settings_edit;
 mod show;
@@ -72,6 +74,7 @@ pub use address::masked as masked_address;
 pub use approval::{Approval, ApprovalRules, Rule};
 pub use aws::{AwsContainer, AwsSettings};
 pub use behavior::{BehaviorSettings, Prompts};
+pub use budget::Budget;
 pub use clock::{local_now, local_zone};
 pub use credentials::{AccessToken, CredentialFile, Credentials, StoredCredential};
 pub use custom_tools::CustomTool;
@@ -93,7 +96,7 @@ pub use sandbox::SandboxSettings;
 pub use schema::{configuration_page, json_schema, nearest};
 pub use secret::{Redactor, Secret};
 pub use settings::{
-    Budget, ChatSettings, ChatTheme, InlineChatSettings, LogLevel, McpLoginPlace, Settings, ShellSettings,
+    ChatSettings, ChatTheme, InlineChatSettings, LogLevel, McpLoginPlace, Settings, ShellSettings,
     ToolSettings,
 };
 pub use settings_edit::{NewValue, SavedFile, SettingsChange, SettingsFile};

@@ -12,9 +12,9 @@ use domain::Failure;
 use domain::hosts::HostList;
 use serde_json::{Map, Value};
 
+use crate::budget::Budget;
 use crate::jsonc;
 use crate::schema::nearest;
-use crate::settings::Budget;
 
 /// Where the file is.
 const PLACE: &str = match platform::System::CURRENT {

@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 
 use crate::agent_files;
 use crate::approval::{self, Approval, ApprovalRules};
-use crate::changed_files::SeenFile;
 use crate::cursor::{Cursor, RefusedValue, Scope};
 use crate::defaults;
 use crate::environment::Environment;
@@ -21,6 +20,7 @@ use crate::managed_layer;
 use crate::origin::Origin;
 use crate::plugins::{self, Plugins};
 use crate::secret::Redactor;
+use crate::seen_file::SeenFile;
 use crate::settings::Settings;
 use crate::tree::Node;
 use crate::trust::{self, Folder};

@@ -12,6 +12,7 @@ use crate::acp_agents::{self, AcpAgent};
 use crate::approval::{self, Approval, ApprovalRules};
 use crate::aws::AwsSettings;
 use crate::behavior::{BehaviorSettings, Prompts};
+use crate::budget::Budget;
 use crate::cursor::Cursor;
 use crate::custom_tools::{self, CustomTool};
 use crate::hooks::{self, Hook};
@@ -129,14 +130,6 @@ pub enum McpLoginPlace {
     Keyring,
 }
 
-/// Spending limits in dollars.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Budget {
-    pub chat: Option<f64>,
-    pub day: Option<f64>,
-    pub run: Option<f64>,
-}
-
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSettings {
     pub approval: ApprovalRules,
@@ -193,7 +186,7 @@ impl Settings {
                 Some(ProviderSettings::read(provider))
             }),
             failover: root.get("failover").texts(),
-            budget: Budget::read(&root.get("budget")),
+            budget: read_budget(&root.get("budget")),
             aws: AwsSettings::read(root.scope().environment, root.scope().redactor),
             network: NetworkSettings::read(&root.get("network")),
             store: StoreAddress::read(&root.get("store")),
@@ -305,18 +298,16 @@ impl ChatSettings {
     }
 }
 
-impl Budget {
-    fn read(cursor: &Cursor) -> Self {
-        if cursor.node().is_some_and(|node| node.entries().is_none()) {
-            cursor.report(
-                domain::Level::Error,
-                "must be {chat, day, run} in dollars. Nothing is spent until it is corrected.",
-            );
-            return Self { chat: Some(0.0), day: Some(0.0), run: Some(0.0) };
-        }
-        let limit = |name| cursor.get(name).dollars();
-        Self { chat: limit("chat"), day: limit("day"), run: limit("run") }
+fn read_budget(cursor: &Cursor) -> Budget {
+    if cursor.node().is_some_and(|node| node.entries().is_none()) {
+        cursor.report(
+            domain::Level::Error,
+            "must be {chat, day, run} in dollars. Nothing is spent until it is corrected.",
+        );
+        return Budget { chat: Some(0.0), day: Some(0.0), run: Some(0.0) };
     }
+    let limit = |name| cursor.get(name).dollars();
+    Budget { chat: limit("chat"), day: limit("day"), run: limit("run") }
 }
 
 impl ToolSettings {

@@ -39,6 +39,30 @@ pub struct ToolCall {
     pub provider: Option<ProviderBlock>,
 }
 
+impl ToolCall {
+    /// A call that a model has begun.
+    pub fn new(call_id: String, server: String, name: String, origin: Origin) -> Self {
+        Self {
+            call_id,
+            name,
+            server,
+            origin,
+            input_text: String::new(),
+            input: None,
+            state: ToolState::Preparing,
+            summary: String::new(),
+            details: None,
+            manual_approval: false,
+            live_output: String::new(),
+            result: Vec::new(),
+            error: false,
+            millis: 0,
+            locations: Vec::new(),
+            provider: None,
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
     Native,

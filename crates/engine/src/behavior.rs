@@ -112,7 +112,7 @@ pub(crate) fn subagents(settings: &Settings, starter: &str) -> Vec<(String, Stri
 
 /// Whether a session's behavior, or that of the chat it works for, forbids changes.
 pub(crate) fn forbids_changes(session: &Session, behavior: &str) -> bool {
-    let of_parent = |inherited: &crate::subagents::Inherited| {
+    let of_parent = |inherited: &crate::session::Inherited| {
         is_read_only(&inherited.parent.behavior(), &session.workspace.settings)
     };
     is_read_only(behavior, &session.workspace.settings) || session.inherited.as_ref().is_some_and(of_parent)

@@ -13,10 +13,10 @@ use domain::{Failure, FailureKind};
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
 
+use crate::own_text::own_text;
 use crate::paid_call;
 use crate::session::Session;
 use crate::spending;
-use crate::turn::instructions;
 
 /// Pages that an answer is said to cite.
 const MOST_PAGES: usize = 20;
@@ -35,7 +35,7 @@ pub(crate) fn apply_settings(settings: &Settings, completion: &mut Completion) {
     if completion.model.is_none() {
         completion.model = model.cloned();
     }
-    if let Some(text) = instructions::own_text(text.as_ref()) {
+    if let Some(text) = own_text(text.as_ref()) {
         completion.system = text;
     }
 }

@@ -9,42 +9,33 @@ use domain::event::{ContextUse, SessionUsage};
 use domain::item::Part;
 use domain::model::{Prompt, PromptEntry, Tokens};
 use serde_json::Value;
+use session::account::KnownLengths;
 
-/// The lengths of the oldest entries of a chat: requests grow at their end, so these are counted once.
-#[derive(Default)]
-pub(crate) struct KnownLengths {
-    keys: Vec<u64>,
-    conversation: u64,
-    tool_calls: u64,
-}
-
-impl KnownLengths {
-    /// Counts the entries that are new; all of them where the history is another one.
-    fn update(&mut self, prompt: &Prompt) {
-        let keys = prompt.written.as_ref().map(|written| written.keys.as_slice());
-        let keys = keys.filter(|keys| keys.len() == prompt.entries.len()).unwrap_or_default();
-        if !keys.starts_with(&self.keys) {
-            *self = Self::default();
-        }
-        for entry in prompt.entries.iter().skip(self.keys.len()) {
-            match entry {
-                PromptEntry::User { parts } => self.conversation += parts_length(parts),
-                PromptEntry::Agent { text, .. } | PromptEntry::Reasoning { text, .. } => {
-                    self.conversation += text.len() as u64;
-                }
-                PromptEntry::Call { name, input, .. } => {
-                    self.tool_calls += name.len() as u64 + written_length(input);
-                }
-                PromptEntry::Result { parts, .. } => self.tool_calls += parts_length(parts),
-            }
-        }
-        self.keys = keys.to_vec();
+/// Counts the entries that are new; all of them where the history is another one.
+fn update(known: &mut KnownLengths, prompt: &Prompt) {
+    let keys = prompt.written.as_ref().map(|written| written.keys.as_slice());
+    let keys = keys.filter(|keys| keys.len() == prompt.entries.len()).unwrap_or_default();
+    if !keys.starts_with(&known.keys) {
+        *known = KnownLengths::default();
     }
+    for entry in prompt.entries.iter().skip(known.keys.len()) {
+        match entry {
+            PromptEntry::User { parts } => known.conversation += parts_length(parts),
+            PromptEntry::Agent { text, .. } | PromptEntry::Reasoning { text, .. } => {
+                known.conversation += text.len() as u64;
+            }
+            PromptEntry::Call { name, input, .. } => {
+                known.tool_calls += name.len() as u64 + written_length(input);
+            }
+            PromptEntry::Result { parts, .. } => known.tool_calls += parts_length(parts),
+        }
+    }
+    known.keys = keys.to_vec();
 }
 
 /// The lengths of what a call sends, in bytes; those of its tools are known.
 pub(crate) fn lengths(prompt: &Prompt, tool_definitions: u64, known: &mut KnownLengths) -> ContextUse {
-    known.update(prompt);
+    update(known, prompt);
     let (conversation, tool_calls) = (known.conversation, known.tool_calls);
     let mut lengths = ContextUse { tool_definitions, conversation, tool_calls, ..ContextUse::default() };
     for text in &prompt.system {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use domain::tool::ToolSource;
 use domain::{Command, Failure};
+use session::refusal::refuse;
 
-use crate::LiveSessions;
-use crate::refusal::refuse;
+use crate::session::LiveSessions;
 
 #[allow(clippy::wildcard_enum_match_arm, reason = "the router sends no other command here")]
 pub(crate) async fn answer(sources: Vec<Arc<dyn ToolSource>>, live: LiveSessions, command: Command) {

@@ -6,18 +6,19 @@
 
 #![warn(unreachable_pub)]
 
-mod attached_frontend;
 mod behavior;
+mod catalog;
 mod completion;
 mod context_use;
+mod decisions;
 mod destruction;
 mod hooks;
 mod jobs;
+mod own_text;
 mod paid_call;
 mod queries;
 mod recall;
-mod refusal;
-pub mod replay;
+pub mod recorded;
 mod router;
 mod rules;
 mod session;
@@ -25,30 +26,31 @@ mod skills;
 mod slash;
 mod spending;
 mod subagents;
+mod title;
 mod tool_calls;
 mod tool_search;
 mod turn;
 mod undo;
+mod undo_log;
 mod web_search;
 mod workspace;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::event::CatalogKind;
 use domain::link::Engine;
-use domain::{Peers, SessionId, Store};
+use domain::{Peers, Store};
 use tokio::sync::mpsc;
 
-pub use crate::undo::UndoLog;
+pub use crate::session::{LiveSessions, is_subagent};
+pub use crate::undo_log::UndoLog;
+pub use ::session::state::State;
+use decisions::ByRules;
+pub use decisions::{CommandOutput, Decisions};
 pub use hooks::{HookExit, HookRunner};
-use session::Session;
-pub use session::is_subagent;
-pub use session::state::State;
 pub use spending::record_of_today;
 pub use tool_calls::approval;
-use tool_calls::{Approver, Policy};
 pub use turn::instructions::{FILE_LIMIT as INSTRUCTIONS_LIMIT, instruction_file};
 pub use workspace::{
     NamedText, ProviderAccounts, Skill, Texts, Workspace, WorkspaceSource, Worktree, Worktrees,
@@ -94,7 +96,7 @@ pub fn start_with_peers(
     changes: CatalogChangesReceiver,
     peers: Arc<dyn Peers>,
 ) -> (Engine, LiveSessions) {
-    start_router(store, source, changes, Some(peers), Arc::new(Policy))
+    start_router(store, source, changes, Some(peers), Arc::new(ByRules))
 }
 
 /// The same for a test that looks at the states of the sessions.
@@ -103,17 +105,17 @@ pub fn start_observed(
     source: Arc<dyn WorkspaceSource>,
     changes: CatalogChangesReceiver,
 ) -> (Engine, LiveSessions) {
-    start_router(store, source, changes, None, Arc::new(Policy))
+    start_router(store, source, changes, None, Arc::new(ByRules))
 }
 
-/// The same with other decisions about tool calls than those of the user's rules: those that a replay has recorded.
-fn start_replay(
+/// The same with other decisions than those of the user's rules and settings: those that were recorded, for instance.
+pub fn start_with_decisions(
     store: Arc<dyn Store>,
     source: Arc<dyn WorkspaceSource>,
     changes: CatalogChangesReceiver,
-    approver: Arc<dyn Approver>,
+    decisions: Arc<dyn Decisions>,
 ) -> Engine {
-    start_router(store, source, changes, None, approver).0
+    start_router(store, source, changes, None, decisions).0
 }
 
 fn start_router(
@@ -121,43 +123,10 @@ fn start_router(
     source: Arc<dyn WorkspaceSource>,
     changes: CatalogChangesReceiver,
     peers: Option<Arc<dyn Peers>>,
-    approver: Arc<dyn Approver>,
+    decisions: Arc<dyn Decisions>,
 ) -> (Engine, LiveSessions) {
     let (engine, commands) = domain::link::engine();
     let live = LiveSessions::default();
-    tokio::spawn(router::Router::new(store, source, live.clone(), peers, approver).run(commands, changes.0));
+    tokio::spawn(router::Router::new(store, source, live.clone(), peers, decisions).run(commands, changes.0));
     (engine, live)
-}
-
-/// The sessions that are loaded.
-#[derive(Clone, Default)]
-pub struct LiveSessions(Arc<Mutex<HashMap<SessionId, Weak<Session>>>>);
-
-impl LiveSessions {
-    fn add(&self, session: &Arc<Session>) {
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.retain(|_, known| known.strong_count() > 0);
-        sessions.insert(session.id.clone(), Arc::downgrade(session));
-    }
-
-    /// A copy of the state of a session.
-    pub fn state(&self, session: &SessionId) -> Option<State> {
-        let state = self.find(session)?.state().clone();
-        Some(state)
-    }
-
-    fn title(&self, session: &SessionId) -> Option<String> {
-        let session = self.find(session)?;
-        session.state().settings().title.clone()
-    }
-
-    fn all(&self) -> Vec<Arc<Session>> {
-        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.values().filter_map(Weak::upgrade).collect()
-    }
-
-    fn find(&self, session: &SessionId) -> Option<Arc<Session>> {
-        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.get(session).and_then(Weak::upgrade)
-    }
 }

@@ -10,6 +10,7 @@ use domain::Failure;
 use domain::model::{ModelEvent, ModelInfo, ModelStream, Price, Prompt, Tokens};
 use domain::spending::{Gate, Reservation};
 use futures_util::Stream;
+use session::account::KnownLengths;
 
 use crate::context_use;
 
@@ -130,7 +131,7 @@ fn length(prompt: &Prompt) -> u64 {
         .tools
         .iter()
         .map(|tool| (tool.name.len() + tool.description.len() + tool.input_schema.to_string().len()) as u64);
-    context_use::lengths(prompt, definitions.sum(), &mut context_use::KnownLengths::default()).total()
+    context_use::lengths(prompt, definitions.sum(), &mut KnownLengths::default()).total()
 }
 
 /// What a call can use at most: no token is shorter than a byte, and the provider's own searches fill the rest.

@@ -9,11 +9,12 @@ use domain::store::{ListFilter, SessionSummary};
 use domain::tool::{Resource, ServerAction, ToolSource};
 use domain::{Command, Failure, Reply, Store};
 use futures_util::future::join_all;
+use session::refusal::refuse;
 use tokio::sync::mpsc;
 
 use crate::completion;
-use crate::refusal::refuse;
 use crate::session::is_subagent;
+use crate::slash;
 use crate::spending;
 use crate::workspace::{OpenWorkspace, Workspace};
 
@@ -26,6 +27,10 @@ pub(crate) async fn answer(store: Arc<dyn Store>, workspace: Arc<OpenWorkspace>,
     match command {
         Command::Preview { .. } | Command::Read { .. } | Command::List { .. } => {
             answer_from_store(store.as_ref(), command).await;
+        }
+        Command::Catalog { reply } => drop(reply.send(Ok(workspace.catalog()))),
+        Command::SlashCommands { query, reply, .. } => {
+            let _ = reply.send(Ok(slash::list(None, &workspace, &query)));
         }
         Command::Contexts { query, kind, reply, .. } => {
             let mut contexts = files.query(roots, &query, kind).await;

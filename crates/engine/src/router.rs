@@ -1,38 +1,40 @@
 //! The router: receives every command in arrival order and hands it to a session or to a task of its own.
 //!
-//! Must not know what sessions do. Invariants: the router never waits for the store, the disk or a model; a workspace
-//! ends with the last front-end and session that use it.
+//! Must not know what sessions do. Invariants: the router never waits for the store, the disk or a model, and reads nothing
+//! from the disk; the commands of one front-end keep their order; a workspace ends with the last front-end and session that
+//! use it.
 
+mod resolver;
 mod sessions;
 mod shutdown;
-pub(crate) mod workspaces;
+mod workspaces;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 
 use domain::command::{Command, SessionSettings, WorkspaceSpec};
 use domain::event::{CatalogKind, EventBody};
 use domain::link::{Envelope, FrontendPort};
 use domain::{Event, Failure, FrontendId, Peers, SessionId, Store};
+use session::refusal::refuse;
+use session::{AttachedFrontend, Message};
 use tokio::sync::mpsc;
 
-use crate::LiveSessions;
-use crate::attached_frontend::AttachedFrontend;
+use crate::decisions::Decisions;
 use crate::jobs;
 use crate::queries;
-use crate::refusal::refuse;
-use crate::session::actor::{self, Message};
-use crate::session::start::{SessionDeps, Start};
-use crate::slash;
-use crate::subagents::StartSubagent;
-use crate::tool_calls::Approver;
+use crate::session::start::{self, SessionDeps, Start, WorkspaceRequest};
+use crate::session::{LiveSessions, StartSubagent};
 use crate::workspace::{OpenWorkspace, Workspace, WorkspaceSource};
-use workspaces::WorkspaceRequest;
+use resolver::{ResolveRequest, ResolvedWorkspace};
 
 pub(crate) struct Router {
     deps: SessionDeps,
-    source: Arc<dyn WorkspaceSource>,
     frontends: HashMap<FrontendId, AttachedFrontend>,
+    /// Where front-ends work, once they have entered a workspace.
+    entered: HashMap<FrontendId, Arc<OpenWorkspace>>,
+    /// Commands of front-ends that wait for a workspace, in order.
+    waiting: HashMap<FrontendId, VecDeque<Command>>,
     sessions: HashMap<SessionId, mpsc::UnboundedSender<Message>>,
     /// The chats of one folder share its servers and indexes.
     workspaces: Vec<KnownWorkspace>,
@@ -41,6 +43,8 @@ pub(crate) struct Router {
     subagent_requests: mpsc::UnboundedReceiver<StartSubagent>,
     returns: mpsc::UnboundedReceiver<Message>,
     workspace_requests: mpsc::UnboundedReceiver<WorkspaceRequest>,
+    resolver: mpsc::UnboundedSender<ResolveRequest>,
+    resolved: mpsc::UnboundedReceiver<ResolvedWorkspace>,
 }
 
 struct KnownWorkspace {
@@ -57,16 +61,18 @@ impl Router {
         source: Arc<dyn WorkspaceSource>,
         live: LiveSessions,
         peers: Option<Arc<dyn Peers>>,
-        approver: Arc<dyn Approver>,
+        decisions: Arc<dyn Decisions>,
     ) -> Self {
         let (released, releases) = mpsc::unbounded_channel();
         let (subagents, subagent_requests) = mpsc::unbounded_channel();
         let (returned, returns) = mpsc::unbounded_channel();
         let (workspaces, workspace_requests) = mpsc::unbounded_channel();
+        let (resolver, resolved) = resolver::start(source.clone());
         Self {
-            deps: SessionDeps { store, live, peers, subagents, returned, workspaces, approver },
-            source,
+            deps: SessionDeps { store, live, peers, subagents, returned, workspaces, decisions, source },
             frontends: HashMap::new(),
+            entered: HashMap::new(),
+            waiting: HashMap::new(),
             sessions: HashMap::new(),
             workspaces: Vec::new(),
             released,
@@ -74,6 +80,8 @@ impl Router {
             subagent_requests,
             returns,
             workspace_requests,
+            resolver,
+            resolved,
         }
     }
 
@@ -87,6 +95,7 @@ impl Router {
                 biased;
                 Some(message) = self.returns.recv() => self.handle_again(message),
                 Some(request) = self.workspace_requests.recv() => self.find_workspace(request),
+                Some(resolved) = self.resolved.recv() => self.go_on_with(resolved),
                 envelope = commands.recv() => match envelope {
                     Some(envelope) => self.handle(envelope),
                     None => break,
@@ -98,8 +107,21 @@ impl Router {
         }
     }
 
-    #[allow(clippy::wildcard_enum_match_arm, reason = "every other command goes on to the session it names")]
+    /// A command that needs a workspace waits until that is there, and the later ones of its front-end with it.
     fn handle(&mut self, Envelope { front, command }: Envelope) {
+        let is_shutdown = matches!(command, Command::Shutdown { .. });
+        match self.waiting.get_mut(&front).filter(|_| !is_shutdown) {
+            Some(waiting) => waiting.push_back(command),
+            None => {
+                if let Some(command) = self.resolve_for(front, command) {
+                    self.handle_now(front, command);
+                }
+            }
+        }
+    }
+
+    #[allow(clippy::wildcard_enum_match_arm, reason = "every other command goes on to the session it names")]
+    fn handle_now(&mut self, front: FrontendId, command: Command) {
         match command {
             Command::Attach { port } => self.attach(front, port),
             Command::Detach => self.detach(front),
@@ -157,14 +179,13 @@ impl Router {
             self.detach(id);
         }
         if !port.abilities.remote {
-            self.source.attached(&port.abilities);
+            let _ = self.resolver.send(ResolveRequest::Attached(port.abilities.clone()));
         }
         let frontend = AttachedFrontend {
             id,
             abilities: port.abilities,
             events: port.events,
             calls: port.host,
-            workspace: None,
             defaults: SessionSettings::default(),
         };
         self.frontends.insert(id, frontend);
@@ -172,8 +193,8 @@ impl Router {
 
     /// Every session drops the front-end from its audience.
     fn detach(&mut self, id: FrontendId) {
-        let Some(mut frontend) = self.frontends.remove(&id) else { return };
-        frontend.workspace = None;
+        let Some(frontend) = self.frontends.remove(&id) else { return };
+        self.entered.remove(&id);
         self.sessions.retain(|_, mailbox| !mailbox.is_closed());
         for mailbox in self.sessions.values() {
             let _ = mailbox.send(Message { frontend: Some(frontend.clone()), command: Command::Detach });
@@ -188,9 +209,6 @@ impl Router {
             Err(failure) => return refuse(command, failure),
         };
         match command {
-            Command::Catalog { reply } => {
-                let _ = reply.send(Ok(workspace.catalog()));
-            }
             // A chat may have servers of its own, and their prompts. The front-end does not join it by asking.
             Command::Servers { session: Some(ref session), .. }
             | Command::SlashCommands { session: Some(ref session), .. }
@@ -202,9 +220,6 @@ impl Router {
             }
             Command::Servers { reply, .. } => {
                 let _ = reply.send(Ok(workspace.servers()));
-            }
-            Command::SlashCommands { query, reply, .. } => {
-                let _ = reply.send(Ok(slash::list(None, &workspace, &query)));
             }
             other => {
                 tokio::spawn(queries::answer(self.deps.store.clone(), workspace, other));
@@ -220,7 +235,7 @@ impl Router {
     fn send(&mut self, front: FrontendId, session: &SessionId, command: Command, start: Option<Start>) {
         if let Some(start) = start {
             self.sessions.retain(|_, mailbox| !mailbox.is_closed());
-            self.sessions.insert(session.clone(), actor::spawn(start));
+            self.sessions.insert(session.clone(), start::spawn(start));
         }
         let Some(mailbox) = self.sessions.get(session) else { return refuse(command, Failure::closed()) };
         let frontend = self.frontends.get(&front).cloned();

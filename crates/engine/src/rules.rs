@@ -262,7 +262,7 @@ mod tests {
 
     fn call(id: u64, name: &str, rule: &str, error: bool) -> Item {
         let mut call =
-            crate::turn::answer::new_call(String::new(), "eca".into(), name.into(), Origin::Native);
+            domain::tool_call::ToolCall::new(String::new(), "eca".into(), name.into(), Origin::Native);
         (call.state, call.error) = (ToolState::Done, error);
         call.input = Some(json!({"id": rule}));
         let (turn, kind) = (domain::TurnId(1), ItemKind::ToolCall(Box::new(call)));

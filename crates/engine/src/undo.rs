@@ -4,37 +4,24 @@
 //! bytes are recorded, in trusted chats too; a chat's turn is found again by the chat's id and the turn's number, so
 //! nothing of it is in the journal.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use domain::event::{Fact, Level, Notice};
 use domain::item::{Item, ItemKind, Part};
 use domain::tool::{Review, ToolEffect};
 use domain::{Failure, ItemId, TurnId, visible_line};
+use platform::project_files;
 use serde_json::{Value, json};
 use undo::{Action, CommandSnapshot, Coverage, Outcome, Plan, TurnKey, UndoError, UndoStore};
 
 use crate::destruction;
 use crate::session::Session;
-use crate::slash;
 use crate::turn::Turn;
+use crate::undo_log::UndoLog;
 
 /// Paths that a message lists; more are counted.
 const LISTED: usize = 20;
-
-/// The undo store of all chats of this process.
-pub struct UndoLog {
-    store: Arc<UndoStore>,
-    /// Files that are too large to be kept, of which the user knows.
-    named: Mutex<HashSet<PathBuf>>,
-}
-
-impl UndoLog {
-    pub fn new(store: UndoStore) -> Self {
-        Self { store: Arc::new(store), named: Mutex::default() }
-    }
-}
 
 /// A tool that runs, and whose changes are to be recorded when it ends.
 pub(crate) struct Recording {
@@ -113,14 +100,19 @@ pub(crate) async fn endangered(turn: &Turn, effect: ToolEffect, review: &Review)
     }
 }
 
+/// Whether the typed line is a command that restores files: `/undo` or `/redo`, without `preview`.
+fn changes_files(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    matches!(words.next(), Some("/undo" | "/redo")) && !words.any(|word| word == "preview")
+}
+
 /// What the model must know about undos since its last answer: files are no longer as it left them.
 pub(crate) fn note_for_model(items: &[Item]) -> Option<Part> {
     let is_answer =
         |item: &Item| matches!(item.kind, ItemKind::UserMessage { .. } | ItemKind::Compaction { .. });
     let since = items.iter().rposition(is_answer).map_or(0, |at| at + 1);
     let recent = &items[since..];
-    let is_undo =
-        |item: &&Item| matches!(&item.kind, ItemKind::Command { text } if slash::changes_files(text));
+    let is_undo = |item: &&Item| matches!(&item.kind, ItemKind::Command { text } if changes_files(text));
     let outputs: Vec<&str> = recent
         .iter()
         .filter(is_undo)

@@ -17,7 +17,7 @@ use crate::session::Session;
 use crate::spending;
 
 /// The purpose of these calls in the usage of a chat.
-pub(crate) const PURPOSE: &str = "search";
+pub const PURPOSE: &str = "search";
 
 const TIMEOUT: Duration = Duration::from_secs(120);
 const SYSTEM: &str = "Search the web for the words of the user and report what you found: the facts, each with the page it comes \

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config::Settings;
-use domain::command::{Catalog, ServerSpec, SessionSettings, WorkspaceSpec};
+use domain::command::{ServerSpec, WorkspaceSpec};
 use domain::event::Notice;
 use domain::files::Files;
 use domain::model::Models;
@@ -14,6 +14,9 @@ use domain::provider::{LoginStep, ProviderStatus};
 use domain::tool::{ToolServer, ToolSource};
 use domain::{Abilities, BoxFuture, Failure};
 use tokio::sync::mpsc;
+
+use crate::hooks::HookRunner;
+use crate::undo_log::UndoLog;
 
 /// Resolves a workspace. Called on the way to `initialize`: must not connect, spawn or walk.
 pub trait WorkspaceSource: Send + Sync {
@@ -39,13 +42,11 @@ pub struct Workspace {
     /// `None`: accounts cannot be changed here.
     pub accounts: Option<Arc<dyn ProviderAccounts>>,
     /// `None`: hooks cannot run, so those before tool calls make calls ask.
-    pub hooks: Option<Arc<dyn crate::HookRunner>>,
+    pub hooks: Option<Arc<dyn HookRunner>>,
     /// `None`: changes of files are not recorded.
-    pub undo: Option<Arc<crate::UndoLog>>,
+    pub undo: Option<Arc<UndoLog>>,
     /// `None`: subagents cannot work in worktrees.
     pub worktrees: Option<Arc<dyn Worktrees>>,
-    /// Set while a chat is replayed: models and tools are those of its journal.
-    pub recording: Option<crate::replay::Recording>,
 }
 
 /// Git worktrees of a workspace's first folder, in which subagents work.
@@ -173,23 +174,5 @@ impl Drop for OpenWorkspace {
 impl Workspace {
     pub fn servers(&self) -> Vec<ToolServer> {
         self.sources.iter().flat_map(|source| source.servers()).collect()
-    }
-
-    pub fn catalog(&self) -> Catalog {
-        Catalog {
-            models: self.models.list(),
-            behaviors: crate::behavior::names(&self.settings),
-            default_model: self.models.default_model(),
-            default_behavior: crate::behavior::default_name(&self.settings),
-            welcome: crate::behavior::welcome(&self.settings),
-            notices: self.notices.clone(),
-            rewrite_model: self.settings.rewrite_model.clone(),
-            inline: SessionSettings {
-                model: self.settings.chat_inline.model.clone(),
-                behavior: self.settings.chat_inline.agent.clone(),
-                variant: self.settings.chat_inline.variant.clone(),
-                ..SessionSettings::default()
-            },
-        }
     }
 }

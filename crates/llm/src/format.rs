@@ -26,7 +26,7 @@ use crate::fault::Fault;
 use crate::framing::Framing;
 use crate::text_tool_calls::TextToolCalls;
 use names::Names;
-use sse::SseEvent;
+use rpc::sse::SseEvent;
 
 /// The API formats, by the names that configuration uses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -28,6 +28,7 @@ mod options;
 mod pins;
 mod resources;
 mod sampling;
+pub mod served;
 mod server_state;
 mod stdio;
 mod supervisor;

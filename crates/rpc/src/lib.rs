@@ -75,6 +75,7 @@ mod outgoing;
 mod peer;
 mod queue;
 mod responder;
+pub mod sse;
 mod transport;
 
 pub use backlog::Backlog;

@@ -10,6 +10,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use platform::project_files;
+
 use crate::git_access::{GitAccess, GitView};
 use crate::grant::Grant;
 use crate::guard::Watch;

@@ -11,6 +11,7 @@ use domain::command::{Context, ContextQuery, FileContent, FileStat};
 use domain::host::Position;
 use domain::tool::{Scope, ToolContext};
 use domain::{BoxFuture, CancellationToken, Failure, HostCall, HostReply, Part, SessionId};
+use platform::project_files;
 
 use crate::edit::disk;
 use crate::edit::files::{Files, blocking};

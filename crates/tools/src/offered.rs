@@ -7,6 +7,7 @@ use std::sync::Arc;
 use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
 use domain::tool_call::Origin;
 use domain::{Abilities, BoxFuture, Review, Tool, ToolSpec};
+use platform::project_files;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Deserialize;

@@ -10,8 +10,8 @@ use domain::host::LanguageServices;
 use domain::tool::Scope;
 use process::sandbox::{Grant, ProjectGrants, Sandbox};
 
+use crate::custom_tool::CustomTool;
 use crate::jobs::JobsObserver;
-use crate::tool::custom::CustomTool;
 use crate::web::search::SearchBackend;
 
 #[derive(Clone, Debug, Default)]

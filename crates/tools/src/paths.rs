@@ -13,8 +13,8 @@ use std::sync::{Mutex, PoisonError};
 
 use domain::tool::{Invocation, Scope};
 use domain::{Review, SessionId};
+use platform::resolve_links;
 use platform::{Folder, System, names};
-use project_files::resolve_links;
 
 const MAX_REVIEWED: usize = 1_024;
 

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use domain::tool::Scope;
+use platform::project_files;
 use process::sandbox::Grant;
 
 use crate::paths::{ForbiddenPaths, rule_text};

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use config::{Environment, Inputs, Resolved};
 use domain::{Level, Notice, visible_json, visible_line};
+use providers::ProviderDeps;
 use serde_json::json;
 
-use crate::providers::{self, ProviderDeps};
 use crate::settings_review;
 
 pub(crate) fn show(json: bool) -> ExitCode {

@@ -8,12 +8,12 @@ use config::{Environment, Inputs};
 use domain::model::{Models, PromptEntry};
 use domain::{Failure, ModelEvent, Part, Prompt, visible_json, visible_text};
 use futures_util::StreamExt;
+use providers::ProviderDeps;
 
 use crate::doctor::{self, CheckState, DoctorContext, Report};
 use crate::external_agents::ExternalAgents;
 use crate::lifetime;
 use crate::models::AllModels;
-use crate::providers::{self, ProviderDeps};
 use crate::workspaces;
 
 /// The default model must begin to answer within this; an embedded one reads its file first.

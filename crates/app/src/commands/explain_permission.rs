@@ -162,7 +162,7 @@ fn explain(calls: &[(String, Value)], plan: bool, tainted: bool) -> Result<Vec<E
         let verdict = decide(&Remembered::default());
         let is_remembered = decide(&remembered).decision == Decision::Allow;
         if verdict.decision == Decision::Ask {
-            remembered.allow(&spec, input, &review);
+            remembered.add(&approval::rememberable(&spec, input, &review));
         }
         let decision = name_of(verdict.decision);
         explained.push(Explained { decision, reason: verdict.reason, remembered: is_remembered });

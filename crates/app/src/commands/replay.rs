@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use config::Environment;
 use domain::store::ListFilter;
 use domain::{Failure, SessionId, Store};
-use engine::replay::{Difference, Replayed};
+use replay::{Difference, Replayed};
 use serde_json::{Value, json};
 use terminal::text::{clean, clean_line};
 
@@ -73,7 +73,7 @@ async fn replay(
     let mut replayed = Vec::new();
     for id in ids {
         let facts = chats::read(journal, &id).await?;
-        let outcome = engine::replay::replay(&SessionId::new(id.as_str()), &facts).await;
+        let outcome = replay::replay(&SessionId::new(id.as_str()), &facts).await;
         replayed.push((id, outcome));
     }
     Ok(replayed)

@@ -323,7 +323,7 @@ fn taints_everywhere(carrier: &str) -> bool {
 /// the quick run.
 #[tokio::test]
 async fn an_obedient_model_leaks_nothing_and_changes_no_policy() {
-    let dragoman = env!("CARGO_BIN_EXE_dragoman");
+    let dragoman = concat!("'", env!("CARGO_BIN_EXE_dragoman"), "'");
     let count = orders(dragoman).len();
     let for_server = |order: usize| orders(dragoman)[order].iter().any(|(tool, _)| *tool == "server__echo");
     let all: Vec<(usize, usize, usize)> = (0..CARRIERS.len())

@@ -18,10 +18,6 @@ mod aws;
 mod child_environment;
 mod client;
 mod conformance;
-mod copilot;
-mod copilot_host;
-#[path = "../../../proto-copilot/tests/it/talk.rs"]
-mod copilot_talk;
 mod crash;
 mod denied_paths;
 mod docs;
@@ -48,13 +44,13 @@ mod eca_today;
 mod embedded;
 mod first_day;
 mod full_disk;
-mod generate;
-mod generate_project;
 mod hostile_project;
 mod hub;
 mod import;
 mod injections;
 mod instructions;
+#[path = "../../../../interfaces/tests/it/mod.rs"]
+mod interfaces;
 mod language_servers;
 mod lifetime;
 mod lines;

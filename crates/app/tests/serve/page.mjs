@@ -5,8 +5,8 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { startModel } from "./model.mjs";
-import { expectAccessible } from "../browser/accessible.mjs";
-import { WAIT, expect, until } from "../browser/wait.mjs";
+import { expectAccessible } from "../../../../web/common/tests/accessible.mjs";
+import { WAIT, expect, until } from "../../../../web/common/tests/wait.mjs";
 
 export { WAIT, expect, until };
 

@@ -6,15 +6,16 @@
 mod calls;
 mod effects;
 mod requests;
+mod runner;
+mod turn_hooks;
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use config::{Hook, HookAction, HookEvent};
 use domain::event::{Fact, Level, Notice};
 use domain::item::{HookRun, Item, ItemKind};
-use domain::{BoxFuture, CancellationToken, Failure, ItemId, TurnId};
+use domain::{CancellationToken, ItemId, TurnId};
 use serde_json::{Map, Value, json};
 
 use crate::session::Session;
@@ -24,38 +25,11 @@ use crate::workspace::Workspace;
 pub(crate) use calls::{after_call, before_call};
 use effects::Effects;
 pub(crate) use requests::{after_compaction, after_request, before_compaction, open_request};
+pub use runner::{HookExit, HookRunner};
+pub(crate) use turn_hooks::TurnHooks;
 
 /// Output of one action that is kept for people.
 const SHOWN_BYTES: usize = 8 << 10;
-
-/// Starts the program of an action. Made by `app`.
-pub trait HookRunner: Send + Sync {
-    /// Runs to the end, the action's timeout or `cancel`, with `input` on its standard input.
-    fn run<'a>(
-        &'a self,
-        action: &'a HookAction,
-        folder: Option<&'a Path>,
-        input: String,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, HookExit>;
-
-    /// This program, for scripts that call it.
-    fn program(&self) -> String {
-        String::new()
-    }
-}
-
-/// How an action ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HookExit {
-    /// The exit code; `None` where it could not be started or was ended.
-    pub status: Option<i32>,
-    pub stdout: String,
-    /// Without an exit code: why there is none.
-    pub stderr: String,
-    /// What the sandbox kept from it, as a sentence for people.
-    pub stopped: Option<String>,
-}
 
 /// What the sandbox stopped in hooks that no chat belongs to, by workspace. The next turn there shows it.
 static UNSEEN: Mutex<Vec<(Vec<PathBuf>, String)>> = Mutex::new(Vec::new());
@@ -71,30 +45,6 @@ fn report_unseen(session: &Session) {
     let notice = |text| Fact::Notice { notice: Notice { level: Level::Warning, text } };
     if !own.is_empty() {
         session.commit(own.into_iter().map(|(_, text)| notice(text)).collect());
-    }
-}
-
-/// What hooks have asked for in one turn.
-#[derive(Default)]
-pub(crate) struct TurnHooks {
-    stop: Mutex<Option<String>>,
-    follow_up: AtomicBool,
-    compaction_blocked: AtomicBool,
-}
-
-impl TurnHooks {
-    /// The turn must end, because a hook says so.
-    pub(crate) fn stopped(&self) -> Option<Failure> {
-        self.stop.lock().unwrap_or_else(PoisonError::into_inner).clone().map(Failure::user)
-    }
-
-    fn stop(&self, why: String) {
-        self.stop.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
-    }
-
-    /// A hook forbade to compact the chat in this turn.
-    pub(crate) fn is_compaction_blocked(&self) -> bool {
-        self.compaction_blocked.load(Ordering::Relaxed)
     }
 }
 

@@ -6,15 +6,15 @@ use std::path::PathBuf;
 
 use domain::command::{Command, ServerSpec, SessionInfo, SessionSettings, WorkspaceSpec};
 use domain::{Failure, FrontendId, ItemId, Reply, SessionId};
+use session::fork::fork;
+use session::refusal::reject_all;
+use session::{Create, Message, actor};
 use tokio::sync::mpsc;
 
 use super::Router;
 use crate::behavior;
-use crate::refusal::reject_all;
-use crate::session::actor::{self, Message};
-use crate::session::fork::fork;
-use crate::session::start::{Create, Start};
-use crate::subagents::StartSubagent;
+use crate::session::StartSubagent;
+use crate::session::start::{self, Start};
 
 impl Router {
     pub(super) fn open(
@@ -51,12 +51,9 @@ impl Router {
         settings: &mut SessionSettings,
     ) -> Result<Create, Failure> {
         if let Some(roots) = roots {
-            must_be_folders(roots)?;
             // A front-end that names a workspace per session works there from now on.
-            let workspace = self.workspace(WorkspaceSpec { roots: roots.to_vec(), options: None });
-            if let Some(frontend) = self.frontends.get_mut(&front) {
-                frontend.workspace = Some(workspace);
-            }
+            let workspace = self.workspace(&WorkspaceSpec { roots: roots.to_vec(), options: None })?;
+            self.set_entered(front, workspace);
         }
         let workspace = self.workspace_of(front)?;
         behavior::settle(settings, None, &workspace.settings)?;
@@ -99,13 +96,8 @@ impl Router {
             return None;
         }
         let workspace = self.workspace_of(front).ok()?;
-        let own_sources = if servers.is_empty() {
-            Vec::new()
-        } else {
-            self.source.session_servers(servers, &workspace.roots)
-        };
-        let deps = self.deps.clone();
-        Some(Start { id, deps, workspace, own_sources, create, subagent: None })
+        let (deps, servers) = (self.deps.clone(), servers.to_vec());
+        Some(Start { id, deps, workspace, servers, create, subagent: None })
     }
 
     /// Opens the chat of a subagent and prompts it.
@@ -124,11 +116,11 @@ impl Router {
             client: "subagent".to_owned(),
             facts: Vec::new(),
         };
-        let mailbox = actor::spawn(Start {
+        let mailbox = start::spawn(Start {
             id: id.clone(),
             deps: self.deps.clone(),
             workspace,
-            own_sources: Vec::new(),
+            servers: Vec::new(),
             create: Some(create),
             subagent: Some((inherited, ended)),
         });
@@ -165,9 +157,9 @@ impl Router {
         tokio::spawn(async move {
             match fork(deps.store.as_ref(), &session, until, client).await {
                 Ok(create) => {
-                    let (own_sources, create, subagent) = (Vec::new(), Some(create), None);
-                    let start = Start { id, deps, workspace, own_sources, create, subagent };
-                    actor::run(start, incoming).await;
+                    let (servers, create, subagent) = (Vec::new(), Some(create), None);
+                    let start = Start { id, deps, workspace, servers, create, subagent };
+                    actor::run(start.into(), incoming).await;
                 }
                 Err(failure) => reject_all(incoming, &failure).await,
             }
@@ -177,13 +169,4 @@ impl Router {
 
 fn new_session_id() -> SessionId {
     SessionId::new(uuid::Uuid::now_v7().to_string())
-}
-
-/// A chat in a folder that does not exist could do nothing but fail.
-fn must_be_folders(roots: &[PathBuf]) -> Result<(), Failure> {
-    match roots.iter().find(|root| !root.is_dir()) {
-        None => Ok(()),
-        Some(root) => Err(Failure::user(format!("There is no folder {}.", root.display()))
-            .hint("Open the chat in a folder that exists.")),
-    }
 }

@@ -9,13 +9,14 @@ use config::HookEvent;
 use domain::command::Command;
 use domain::{CancellationToken, Reply};
 use futures_util::future::join_all;
+use session::Message;
+use session::actor::TURN_SHUTDOWN_TIMEOUT;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::Router;
 use crate::hooks;
-use crate::session::actor::{Message, TURN_SHUTDOWN_TIMEOUT};
 use crate::workspace::Workspace;
 use crate::{SESSION_END_HOOKS_TIMEOUT, SHUTDOWN_TIMEOUT};
 

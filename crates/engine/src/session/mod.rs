@@ -1,222 +1,132 @@
-//! One chat as the engine holds it: its log, and what its actor, its running turn and its tools have in common.
+//! One chat as the layers of the engine hold it: the session itself, and what turns, tools, hooks and subagents keep of it.
 //!
-//! Must not know protocols. Invariant: what a chat is stands in its log alone; everything else here is gone with the
-//! process (what a person allowed for the session, text for the running turn, questions that wait for an answer).
+//! Must not know protocols, nor how turns run. Invariant: nothing here is in the journal; it is gone with the process.
 
-pub(crate) mod actor;
-
-mod ending;
-mod flags;
-pub(crate) mod fork;
-pub(crate) mod lease;
-pub(crate) mod log;
-mod remote;
 pub(crate) mod start;
-pub(crate) mod state;
-pub(crate) mod steering;
-pub(crate) mod title;
+mod work;
 
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use domain::event::{EventBody, Fact, Level, Notice};
+use domain::command::{Accepted, SessionSettings, TurnLimits, UserPrompt};
+use domain::event::{Fact, Level, Notice};
 use domain::ids::SUBAGENT_PREFIX;
-use domain::item::{Item, ItemKind};
-use domain::model::WrittenPlace;
 use domain::taint::Taint;
 use domain::tool::{Tool, ToolServer, ToolSource};
 use domain::tool_call::Origin;
-use domain::{CancellationToken, Failure, Recorded, SessionId, Store, TurnId};
-use tokio::sync::{mpsc, watch};
+use domain::{ItemId, Outcome, Reply, SessionId, TurnId};
+use session::state::State;
+use session::{AttachedFrontend, Message, Remembered, SessionCore};
+use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::spending::Account;
-use crate::subagents::{Inherited, StartSubagent};
-use crate::tool_calls::Approver;
-use crate::tool_calls::approval::Remembered;
-use crate::tool_calls::asks::Asks;
-use crate::turn::offered_tools::OfferedTools;
-use crate::workspace::OpenWorkspace;
+use crate::decisions::Decisions;
+use crate::workspace::{NamedText, OpenWorkspace, Workspace};
 
-use log::{Audience, Journal, PendingCommit, SessionLog, StateGuard};
-use state::State;
-use steering::Steering;
+/// The actor of a chat.
+pub(crate) type Actor = session::Actor<Session>;
 
 /// Whether an agent of another chat works in this chat. Its id says so.
 pub fn is_subagent(id: &SessionId) -> bool {
     id.as_str().starts_with(SUBAGENT_PREFIX)
 }
 
-/// Facts read at a time while loading.
-pub(crate) const PAGE: usize = 4096;
-
 pub(crate) struct Session {
-    pub(crate) id: SessionId,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) log: SessionLog,
-    pub(crate) audience: Audience,
-    pub(crate) asks: Asks,
-    pub(crate) steering: Steering,
-    pub(crate) account: Account,
+    core: SessionCore,
     pub(crate) workspace: Arc<OpenWorkspace>,
     /// Tool servers that live with this session.
     pub(crate) own_sources: Vec<Arc<dyn ToolSource>>,
-    pub(crate) roots: Arc<[PathBuf]>,
-    /// Cancelled when the actor has ended: nothing may be committed any more.
-    pub(crate) closed: CancellationToken,
-    /// The running turn, and what stops it.
-    running: Mutex<Option<(TurnId, CancellationToken)>>,
+    /// All chats that are loaded.
+    live: LiveSessions,
     /// Starts subagents.
     pub(crate) subagents: mpsc::UnboundedSender<StartSubagent>,
     /// Set in the chat of a subagent that runs.
     pub(crate) inherited: Option<Inherited>,
+    /// The parent of a subagent waits for its end.
+    ended: Mutex<Option<oneshot::Sender<EndedSubagent>>>,
     /// `chatStart` hooks have run in this process.
     pub(crate) hooks_started: AtomicBool,
-    /// Where the provider keeps the written history.
-    pub(crate) written: WrittenPlace,
-    pub(crate) offered_tools: OfferedTools,
+    /// The instructions by behavior, model and whether it uses tools, made once so that the provider's cache holds.
+    pub(crate) instructions: Mutex<Option<((String, String, bool), Instructions)>>,
     /// What the user was told last about settings that changed.
     told_settings: Mutex<Option<String>>,
-    /// Decides about tool calls.
-    pub(crate) approver: Arc<dyn Approver>,
-    remembered: Mutex<Remembered>,
-    remembered_changes: watch::Sender<()>,
+    /// Decides about tool calls and other choices.
+    pub(crate) decisions: Arc<dyn Decisions>,
     /// The descriptions of servers' tools have tainted the chat; a user who cleared that has seen it.
     has_described_tools: AtomicBool,
 }
 
-/// What a new [`Session`] is made of.
-pub(crate) struct SessionParts {
+impl Deref for Session {
+    type Target = SessionCore;
+
+    fn deref(&self) -> &SessionCore {
+        &self.core
+    }
+}
+
+/// What stands before the history, and the rules that the model reads later.
+#[derive(Clone, Default)]
+pub(crate) struct Instructions {
+    pub(crate) system: Vec<Arc<str>>,
+    pub(crate) fetched_rules: Arc<[NamedText]>,
+}
+
+/// What a subagent has of the turn that started it.
+pub(crate) struct Inherited {
+    pub(crate) parent: Arc<Session>,
+    pub(crate) limits: TurnLimits,
+    /// What the parent's chat had cost before its turn.
+    pub(crate) cost_before: f64,
+    /// Set: the person who answers questions sees the parent's chat alone.
+    pub(crate) relay: Option<Relay>,
+}
+
+/// Where the questions of a subagent go.
+#[derive(Clone)]
+pub(crate) struct Relay {
+    pub(crate) turn: TurnId,
+    /// The call that started the subagent.
+    pub(crate) call: ItemId,
+    pub(crate) agent: String,
+}
+
+/// A request to the router.
+pub(crate) struct StartSubagent {
     pub(crate) id: SessionId,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) workspace: Arc<OpenWorkspace>,
-    pub(crate) own_sources: Vec<Arc<dyn ToolSource>>,
-    pub(crate) roots: Arc<[PathBuf]>,
-    pub(crate) state: State,
-    pub(crate) subagents: mpsc::UnboundedSender<StartSubagent>,
-    pub(crate) inherited: Option<Inherited>,
-    pub(crate) approver: Arc<dyn Approver>,
+    pub(crate) inherited: Inherited,
+    pub(crate) frontend: Option<AttachedFrontend>,
+    pub(crate) settings: SessionSettings,
+    /// Where it works; `None`: where its parent does.
+    pub(crate) workspace: Option<Arc<Workspace>>,
+    pub(crate) prompt: UserPrompt,
+    pub(crate) accepted: Reply<Accepted>,
+    pub(crate) ended: oneshot::Sender<EndedSubagent>,
+    /// The router hands the chat's mailbox back.
+    pub(crate) started: oneshot::Sender<mpsc::UnboundedSender<Message>>,
 }
 
-/// A stored chat.
-pub(crate) struct LoadedSession {
-    pub(crate) state: State,
-    /// Milliseconds since 1970.
-    pub(crate) created_at: u64,
-    pub(crate) updated_at: u64,
-}
-
-/// Folds the journal of a chat; the state is empty where there is no such chat.
-pub(crate) async fn load(store: &dyn Store, id: &SessionId) -> Result<LoadedSession, Failure> {
-    let mut loaded = LoadedSession { state: State::default(), created_at: 0, updated_at: 0 };
-    let mut page = store.read(id, 0, PAGE).await?;
-    while let Some(last) = page.last().map(|last| last.number) {
-        // The store decodes the next page while this one is folded.
-        let (next, ()) = tokio::join!(store.read(id, last, PAGE), async { loaded.fold(page) });
-        page = next?;
-    }
-    Ok(loaded)
-}
-
-impl LoadedSession {
-    fn fold(&mut self, page: Vec<Recorded>) {
-        for recorded in page {
-            if recorded.number == 1 {
-                self.created_at = recorded.at;
-            }
-            self.updated_at = recorded.at;
-            self.state.fold(recorded.number, &recorded.fact);
-        }
-    }
+/// What is left of a subagent for its parent.
+pub(crate) struct EndedSubagent {
+    pub(crate) outcome: Outcome,
+    pub(crate) answer: String,
+    pub(crate) steps: u32,
 }
 
 impl Session {
-    pub(crate) fn new(parts: SessionParts) -> Self {
-        let SessionParts { id, store, workspace, own_sources, roots, state, subagents, inherited, approver } =
-            parts;
-        let audience = Audience::default();
-        let journal = Journal::start(id.clone(), store.clone(), audience.clone(), state.newest());
-        Self {
-            id,
-            store,
-            log: SessionLog::new(state, journal),
-            audience,
-            asks: Asks::default(),
-            steering: Steering::default(),
-            account: Account::default(),
-            workspace,
-            own_sources,
-            roots,
-            closed: CancellationToken::new(),
-            running: Mutex::default(),
-            subagents,
-            inherited,
-            hooks_started: AtomicBool::new(false),
-            written: WrittenPlace::default(),
-            offered_tools: OfferedTools::default(),
-            told_settings: Mutex::default(),
-            approver,
-            remembered: Mutex::default(),
-            remembered_changes: watch::Sender::new(()),
-            has_described_tools: AtomicBool::new(false),
-        }
-    }
-
-    /// A turn begins that this token stops.
-    pub(crate) fn begin_turn(&self, turn: TurnId, cancel: CancellationToken) {
-        *self.running() = Some((turn, cancel));
-    }
-
-    /// The turn is over, and its last facts are committed: a stop of it means nothing for what comes later.
-    pub(crate) fn end_turn(&self, turn: TurnId) {
-        let _ = self.running().take_if(|(running, _)| *running == turn);
-        self.log.end_stop(turn);
-    }
-
-    /// Stops the running turn. Facts that wait for a store that is away are not waited for any longer.
-    pub(crate) fn request_stop(&self) {
-        let running = self.running().clone();
-        match running {
-            Some((turn, cancel)) => {
-                cancel.cancel();
-                self.log.stop(turn);
-            }
-            None => self.log.give_up_waiting(),
-        }
-    }
-
-    fn running(&self) -> MutexGuard<'_, Option<(TurnId, CancellationToken)>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// See [`SessionLog::commit`].
-    pub(crate) fn commit(&self, facts: Vec<Fact>) -> PendingCommit {
-        self.log.commit(facts)
-    }
-
-    /// See [`SessionLog::commit_with`].
-    pub(crate) fn commit_with(&self, make: impl FnOnce(&State) -> Vec<Fact>) -> PendingCommit {
-        self.log.commit_with(make)
-    }
-
-    pub(crate) fn state(&self) -> StateGuard<'_> {
-        self.log.state()
-    }
-
     /// What a person allowed or refused for the rest of the session. A subagent shares it with its parent.
     pub(crate) fn remembered(&self) -> MutexGuard<'_, Remembered> {
-        self.root().remembered.lock().unwrap_or_else(PoisonError::into_inner)
+        self.root().approvals.lock()
     }
 
     /// Questions that are open look at it again.
     pub(crate) fn change_remembered(&self, change: impl FnOnce(&mut Remembered)) {
-        change(&mut self.remembered());
-        self.root().remembered_changes.send_replace(());
+        self.root().approvals.change(change);
     }
 
     /// Tells of every change of what is remembered.
     pub(crate) fn remembered_changes(&self) -> watch::Receiver<()> {
-        self.root().remembered_changes.subscribe()
+        self.root().approvals.changes()
     }
 
     /// The chat that a person began: this one, or that of a subagent's outermost parent.
@@ -282,10 +192,6 @@ impl Session {
         is_subagent(&self.id)
     }
 
-    pub(crate) fn new_item(&self, turn: TurnId, step: u32, kind: ItemKind) -> Item {
-        Item { id: self.log.next_item(), turn, step, parent: None, kind }
-    }
-
     /// Tells the user, once, that settings have changed which this chat does not follow.
     pub(crate) fn mention_changed_settings(&self) {
         let changed = self.workspace.texts.changed_settings();
@@ -300,11 +206,6 @@ impl Session {
         }
     }
 
-    /// Shows a status line; it is not kept.
-    pub(crate) fn show_progress(&self, text: impl Into<String>) {
-        self.log.publish(EventBody::Progress { text: text.into() });
-    }
-
     pub(crate) fn sources(&self) -> impl Iterator<Item = &Arc<dyn ToolSource>> {
         self.workspace.sources.iter().chain(&self.own_sources)
     }
@@ -316,5 +217,38 @@ impl Session {
 
     pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.sources().flat_map(|source| source.tools()).collect()
+    }
+}
+
+/// The sessions that are loaded.
+#[derive(Clone, Default)]
+pub struct LiveSessions(Arc<Mutex<HashMap<SessionId, Weak<Session>>>>);
+
+impl LiveSessions {
+    pub(crate) fn add(&self, session: &Arc<Session>) {
+        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|_, known| known.strong_count() > 0);
+        sessions.insert(session.id.clone(), Arc::downgrade(session));
+    }
+
+    /// A copy of the state of a session.
+    pub fn state(&self, session: &SessionId) -> Option<State> {
+        let state = self.find(session)?.state().clone();
+        Some(state)
+    }
+
+    pub(crate) fn title(&self, session: &SessionId) -> Option<String> {
+        let session = self.find(session)?;
+        session.state().settings().title.clone()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Session>> {
+        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.values().filter_map(Weak::upgrade).collect()
+    }
+
+    pub(crate) fn find(&self, session: &SessionId) -> Option<Arc<Session>> {
+        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.get(session).and_then(Weak::upgrade)
     }
 }

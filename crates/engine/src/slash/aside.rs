@@ -15,7 +15,7 @@ use crate::spending;
 use crate::turn::{prompt, start};
 
 /// The purpose of these calls in the usage of a chat.
-pub(crate) const PURPOSE: &str = "btw";
+pub const PURPOSE: &str = "btw";
 
 const TIMEOUT: Duration = Duration::from_secs(120);
 const REQUEST: &str = "A question beside this conversation. Answer it briefly from what you know and from the conversation, and call \

@@ -11,8 +11,9 @@ use std::path::{Component, Path, PathBuf};
 use domain::event::{Fact, SessionOpened};
 use domain::item::{Item, ItemKind, Part};
 use domain::{Failure, SessionId};
+use session::fork;
 
-use crate::session::{Session, fork};
+use crate::session::Session;
 
 /// Characters of a tool's result in an export.
 const SHOWN_RESULT: usize = 2_000;

@@ -15,11 +15,12 @@ use domain::item::{ItemKind, Part};
 use domain::taint::Taint;
 use domain::{CancellationToken, Failure, Model, Reply, TurnId};
 use serde_json::Value;
-use std::sync::Arc;
+use session::AttachedFrontend;
+use std::sync::{Arc, PoisonError};
 
-use crate::attached_frontend::AttachedFrontend;
-use crate::session::Session;
-use crate::session::actor::Actor;
+use crate::decisions::CommandOutput;
+use crate::own_text::own_text;
+use crate::session::{Actor, Session};
 use crate::turn::start::{self, Launch};
 use crate::turn::{compaction, instructions};
 use crate::workspace::Workspace;
@@ -208,12 +209,6 @@ pub(crate) fn parse(session: &Session, text: &str) -> Option<ParsedCommand> {
     Some(ParsedCommand { name: name.to_owned(), arguments, kind })
 }
 
-/// Whether the typed line is a command that restores files: `/undo` or `/redo`, without `preview`.
-pub(crate) fn changes_files(text: &str) -> bool {
-    let mut words = text.split_whitespace();
-    matches!(words.next(), Some("/undo" | "/redo")) && !words.any(|word| word == "preview")
-}
-
 pub(crate) fn run(
     actor: &mut Actor,
     turn: TurnId,
@@ -235,13 +230,13 @@ pub(crate) fn run(
     match command.kind {
         CommandKind::Native(Native::Compact) => compact(actor, launch, text, &command.arguments),
         CommandKind::Native(Native::SkillCreate) => {
-            let own = instructions::own_text(actor.session.prompts().skill_create.as_ref());
+            let own = own_text(actor.session.prompts().skill_create.as_ref());
             let request = own.unwrap_or_else(|| SKILL_CREATE.to_owned());
             let request = format!("{}\n\n{}", request.trim(), command.arguments.join(" "));
             launch.with_message(actor, text, vec![Part::text(request.trim_end())]);
         }
         CommandKind::Native(_) => {
-            let own = instructions::own_text(actor.session.prompts().init.as_ref());
+            let own = own_text(actor.session.prompts().init.as_ref());
             launch.with_message(actor, text, vec![Part::text(own.unwrap_or_else(|| INIT.to_owned()))]);
         }
         CommandKind::Custom(filled) | CommandKind::Skill(filled) => {
@@ -290,6 +285,19 @@ fn compact(actor: &mut Actor, launch: Launch, text: String, arguments: &[String]
     });
 }
 
+/// Commits what a command did; its items are new ones of this turn.
+async fn show_output(session: &Session, turn: TurnId, output: CommandOutput) -> Result<String, Failure> {
+    let facts = output.facts.into_iter().map(|mut fact| {
+        if let Fact::ItemEnded { item } = &mut fact {
+            item.id = session.log.next_item();
+            item.turn = turn;
+        }
+        fact
+    });
+    session.commit(facts.collect());
+    output.text.await
+}
+
 /// A command that answers by itself: its text is for people, the model never sees it.
 fn answer(actor: &mut Actor, turn: TurnId, text: String, command: ParsedCommand, reply: Reply<Accepted>) {
     let session = actor.session.clone();
@@ -298,13 +306,13 @@ fn answer(actor: &mut Actor, turn: TurnId, text: String, command: ParsedCommand,
     show_command(&session, turn, model, text);
     let cancel = CancellationToken::new();
     if let CommandKind::Native(Native::SyncSystemPrompt) = command.kind {
-        actor.instructions = None;
+        *session.instructions.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
     let system_prompt = match command.kind {
         CommandKind::Native(Native::PromptShow | Native::Aside) => {
             let model: Option<Arc<dyn Model>> = start::choose_model(&session).ok();
             let info = model.map(|model| model.info()).unwrap_or_default();
-            instructions::of(actor, &info).system
+            instructions::of(&session, &info).system
         }
         CommandKind::Native(_) | CommandKind::McpPrompt | CommandKind::Custom(_) | CommandKind::Skill(_) => {
             Vec::new()
@@ -312,8 +320,8 @@ fn answer(actor: &mut Actor, turn: TurnId, text: String, command: ParsedCommand,
     };
     actor.run_turn(turn, cancel.clone(), async move {
         let output = async {
-            match &session.workspace.recording {
-                Some(recording) => recording.command_output(&session, turn).await,
+            match session.decisions.command_output(turn) {
+                Some(output) => show_output(&session, turn, output).await,
                 None => output::of(&session, turn, &command, &system_prompt).await,
             }
         };

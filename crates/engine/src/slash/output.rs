@@ -10,10 +10,11 @@ use domain::event::Fact;
 use domain::store::{ListFilter, SearchQuery, SessionSummary};
 use domain::taint::Taint;
 use domain::{Failure, TurnId};
+use session::fork;
 
 use super::{CommandKind, Native, ParsedCommand, aside, costs, export, lists};
 use crate::queries;
-use crate::session::{Session, fork};
+use crate::session::Session;
 
 /// Chats that `/resume` lists.
 const LISTED_CHATS: usize = 20;

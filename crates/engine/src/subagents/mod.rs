@@ -12,73 +12,26 @@ use std::sync::{Arc, LazyLock};
 use domain::command::{Accepted, AcceptedStatus, Command, SessionSettings, TurnLimits, UserPrompt, reply};
 use domain::event::Outcome;
 use domain::ids::SUBAGENT_PREFIX;
-use domain::item::{ItemKind, Part};
+use domain::item::Part;
 use domain::tool::{Invocation, Review, Scope, Tool, ToolEffect, ToolResult, ToolSpec};
 use domain::tool_call::{Details, Origin};
-use domain::{BoxFuture, Failure, ItemId, Reply, SessionId, TurnId};
+use domain::{BoxFuture, Failure, ItemId, SessionId, TurnId};
 use serde_json::{Value, json};
+use session::{AttachedFrontend, Message};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::attached_frontend::AttachedFrontend;
 use crate::behavior;
-use crate::session::Session;
-use crate::session::actor::Message;
-use crate::session::state::State;
+use crate::session::{EndedSubagent, Inherited, Relay, Session, StartSubagent};
 use crate::skills::KnownSkills;
 use crate::turn::Turn;
-use crate::workspace::{Workspace, Worktree};
+use crate::workspace::Worktree;
 use background::Background;
-use relay::Relay;
 
 /// What the model learns of an agent in the background.
 const STARTED: &str = "The agent works in the background. Its report comes as a message. Go on with other work, or end your answer \
                        to wait for it.";
 /// A summary for people is not longer than this.
 const SUMMARY_CHARACTERS: usize = 80;
-
-/// What a subagent has of the turn that started it.
-pub(crate) struct Inherited {
-    pub(crate) parent: Arc<Session>,
-    pub(crate) limits: TurnLimits,
-    /// What the parent's chat had cost before its turn.
-    pub(crate) cost_before: f64,
-    /// Set: the person who answers questions sees the parent's chat alone.
-    pub(crate) relay: Option<Relay>,
-}
-
-/// A request to the router.
-pub(crate) struct StartSubagent {
-    pub(crate) id: SessionId,
-    pub(crate) inherited: Inherited,
-    pub(crate) frontend: Option<AttachedFrontend>,
-    pub(crate) settings: SessionSettings,
-    /// Where it works; `None`: where its parent does.
-    pub(crate) workspace: Option<Arc<Workspace>>,
-    pub(crate) prompt: UserPrompt,
-    pub(crate) accepted: Reply<Accepted>,
-    pub(crate) ended: oneshot::Sender<EndedSubagent>,
-    /// The router hands the chat's mailbox back.
-    pub(crate) started: oneshot::Sender<mpsc::UnboundedSender<Message>>,
-}
-
-/// What is left of a subagent for its parent.
-pub(crate) struct EndedSubagent {
-    outcome: Outcome,
-    answer: String,
-    steps: u32,
-}
-
-impl EndedSubagent {
-    pub(crate) fn new(outcome: Outcome, state: &State) -> Self {
-        let text = |kind: &ItemKind| {
-            let ItemKind::AgentMessage { text, .. } = kind else { return None };
-            (!text.trim().is_empty()).then(|| text.clone())
-        };
-        let answer = state.items().iter().rev().find_map(|item| text(&item.kind)).unwrap_or_default();
-        let steps = state.items().iter().map(|item| item.step).max().unwrap_or(0);
-        Self { outcome, answer, steps }
-    }
-}
 
 /// The chat of the subagent that a call starts.
 pub(crate) fn session_id(parent: &SessionId, call: ItemId) -> SessionId {

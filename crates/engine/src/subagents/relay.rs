@@ -10,18 +10,9 @@ use domain::item::{Item, ItemKind};
 use domain::tool_call::{ToolInput, next};
 use domain::{Answer, Ask, AskKind, CancellationToken, Failure, ItemId, TurnId};
 
-use super::Inherited;
-use crate::session::Session;
-use crate::tool_calls::asks::PendingAsk;
+use session::asks::PendingAsk;
 
-/// Where the questions of a subagent go.
-#[derive(Clone)]
-pub(crate) struct Relay {
-    pub(crate) turn: TurnId,
-    /// The call that started the subagent.
-    pub(crate) call: ItemId,
-    pub(crate) agent: String,
-}
+use crate::session::{Inherited, Relay, Session};
 
 /// A call of a subagent as it stands in its parent's chat.
 pub(crate) struct RelayedCall {
@@ -86,7 +77,7 @@ impl RelayedCall {
 }
 
 /// Whether an item is a call of a subagent, shown in the chat of its parent for people alone.
-pub(crate) fn is_relayed(item: &Item) -> bool {
+pub fn is_relayed(item: &Item) -> bool {
     item.parent.is_some() && matches!(item.kind, ItemKind::ToolCall(_))
 }
 

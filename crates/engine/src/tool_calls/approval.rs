@@ -9,102 +9,26 @@
 use config::{Approval, ApprovalRules, BlockingHook, HookMatcher, Rule};
 use domain::host::Grants;
 use domain::names::is_same_name;
-use domain::taint::Taint;
 use domain::tool::{Review, ToolEffect, ToolSpec};
 use domain::tool_call::Origin;
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use super::cause::cause_of;
+use super::remembered::allows;
 use super::taint;
 use crate::behavior;
 use crate::session::Session;
 
 pub use super::case::rules_for;
-pub use super::remembered::{Remembered, rememberable};
+pub use super::remembered::rememberable;
+pub use super::verdict::{ApprovalDecision, Case, Decision, HookVerdict};
+pub use session::Remembered;
 
 /// The server of the built-in tools.
 const BUILT_IN: &str = "eca";
 /// How rules name the tool that reads files, or all built-in tools.
 const READERS: &[&str] = &["read_file", "eca__read_file", BUILT_IN];
-
-/// What stands around the reason of a refusal.
-const REFUSED: [&str; 2] = ["This call was refused and not run. ", " Go on without it or ask the user."];
-
-/// Everything a decision depends on.
-pub struct Case<'a> {
-    pub rules: &'a ApprovalRules,
-    pub spec: &'a ToolSpec,
-    pub input: &'a Value,
-    pub review: &'a Review,
-    pub remembered: &'a Remembered,
-    /// The behavior forbids changes.
-    pub read_only: bool,
-    pub trust: bool,
-    /// A person can be asked.
-    pub can_ask: bool,
-    pub granted: Grants,
-    /// What hooks say about the call.
-    pub hook: Option<HookVerdict>,
-    /// What the chat has read.
-    pub taint: &'a Taint,
-}
-
-/// What hooks say about a call, the strictest of them. An allow never goes before a rule.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum HookVerdict {
-    Allow { hook: String },
-    Ask { reason: String },
-    Deny { reason: String },
-}
-
-/// Stricter is greater.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Decision {
-    Allow,
-    Ask,
-    Deny,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ApprovalDecision {
-    pub decision: Decision,
-    /// Why, as a sentence for people.
-    pub reason: String,
-    /// It would have been asked, but nobody can be.
-    pub unasked: bool,
-    /// It is allowed because its sandbox contains it, and for no other reason.
-    pub contained: bool,
-    /// An approval covers this call alone and is not remembered.
-    pub once: bool,
-    /// A hook refused it.
-    pub by_hook: bool,
-}
-
-impl ApprovalDecision {
-    fn new(decision: Decision, reason: impl Into<String>) -> Self {
-        // Paths and hooks are in it: every character of them is visible.
-        let reason = domain::visible_text(&reason.into()).into_owned();
-        Self { decision, reason, unasked: false, contained: false, once: false, by_hook: false }
-    }
-
-    /// Where nobody can be asked, the answer is no.
-    fn refuse_unasked(self) -> Self {
-        let reason = format!("{} Nobody can be asked here.", self.reason);
-        Self { unasked: true, ..Self::new(Decision::Deny, reason) }
-    }
-
-    /// The text that the model gets for a refused call.
-    pub fn message_for_model(&self) -> String {
-        let [before, after] = REFUSED;
-        format!("{before}{}{after}", self.reason)
-    }
-
-    /// The reason in such a text.
-    pub(crate) fn reason_in(message: &str) -> Option<&str> {
-        message.strip_prefix(REFUSED[0])?.strip_suffix(REFUSED[1])
-    }
-}
 
 pub fn decide(case: &Case<'_>) -> ApprovalDecision {
     let by_rules = by_rules(case);
@@ -183,7 +107,7 @@ fn by_rules(case: &Case<'_>) -> Option<ApprovalDecision> {
 }
 
 fn is_remembered(case: &Case<'_>) -> bool {
-    case.remembered.allows(case.spec, case.input, case.review)
+    allows(case.remembered, case.spec, case.input, case.review)
 }
 
 /// What nothing can allow.

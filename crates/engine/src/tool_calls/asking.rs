@@ -12,10 +12,11 @@ use domain::tool_call::{RejectedBy, ToolInput};
 use domain::{Answer, Ask, AskKind, CancellationToken, Failure};
 use futures_util::future::join3;
 use serde_json::Value;
+use session::asks::PendingAsk;
 
 use super::approval::{Decision, rememberable};
-use super::asks::PendingAsk;
-use super::{ReadyCall, advance, decide, scope};
+use super::case::{decide, scope};
+use super::ready_call::{ReadyCall, advance};
 use crate::subagents::relay::{self, RelayedCall};
 use crate::turn::Turn;
 

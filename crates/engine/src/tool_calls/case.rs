@@ -12,41 +12,7 @@ use super::approval::{self, ApprovalDecision, HookVerdict};
 use crate::behavior;
 use crate::turn::Turn;
 
-/// A call that its tool has reviewed.
-pub(crate) struct ReviewedCall<'a> {
-    pub(crate) turn: &'a Turn,
-    pub(crate) item: ItemId,
-    pub(crate) tool: &'a dyn Tool,
-    pub(crate) input: &'a Value,
-    pub(crate) review: &'a Review,
-    /// What hooks say about it.
-    pub(crate) hook: Option<HookVerdict>,
-    /// What the chat has read.
-    pub(crate) taint: &'a Taint,
-}
-
-/// Decides about calls. An engine gets its approver when it starts: [`Policy`], or the recorded decisions of a replay.
-pub(crate) trait Approver: Send + Sync {
-    fn decide(&self, call: ReviewedCall<'_>) -> ApprovalDecision;
-}
-
-/// The rules of the user, by [`approval::decide`].
-pub(crate) struct Policy;
-
-impl Approver for Policy {
-    fn decide(&self, call: ReviewedCall<'_>) -> ApprovalDecision {
-        let ReviewedCall { turn, item: _, tool, input, review, hook, taint } = call;
-        let behavior = turn.session.behavior();
-        let own = with_case_of(turn, &behavior, tool, input, review, (hook, taint), approval::decide);
-        let Some(inherited) = &turn.session.inherited else { return own };
-        // A subagent never does what its parent could not.
-        let parent = inherited.parent.behavior();
-        let of_parent = with_case_of(turn, &parent, tool, input, review, (None, taint), approval::decide);
-        if of_parent.decision > own.decision { of_parent } else { own }
-    }
-}
-
-/// The decision of the session's approver.
+/// The decision about a call that its tool has reviewed. `hook`: what hooks say about it; `taint`: what the chat has read.
 pub(super) fn decide(
     turn: &Turn,
     item: ItemId,
@@ -56,7 +22,26 @@ pub(super) fn decide(
     hook: Option<HookVerdict>,
     taint: &Taint,
 ) -> ApprovalDecision {
-    turn.session.approver.decide(ReviewedCall { turn, item, tool, input, review, hook, taint })
+    let by_rules = || decide_by_rules(turn, tool, input, review, hook.clone(), taint);
+    turn.session.decisions.decide_call(item, &by_rules)
+}
+
+/// The decision of the user's rules, by [`approval::decide`].
+fn decide_by_rules(
+    turn: &Turn,
+    tool: &dyn Tool,
+    input: &Value,
+    review: &Review,
+    hook: Option<HookVerdict>,
+    taint: &Taint,
+) -> ApprovalDecision {
+    let behavior = turn.session.behavior();
+    let own = with_case_of(turn, &behavior, tool, input, review, (hook, taint), approval::decide);
+    let Some(inherited) = &turn.session.inherited else { return own };
+    // A subagent never does what its parent could not.
+    let parent = inherited.parent.behavior();
+    let of_parent = with_case_of(turn, &parent, tool, input, review, (None, taint), approval::decide);
+    if of_parent.decision > own.decision { of_parent } else { own }
 }
 
 /// Everything that a decision about a call depends on.

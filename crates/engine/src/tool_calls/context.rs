@@ -12,7 +12,8 @@ use domain::{
     Abilities, Answer, Ask, AskKind, BoxFuture, CancellationToken, Failure, HostCall, HostReply, ItemDelta,
     ItemId, TurnId,
 };
-use tokio::sync::{mpsc, oneshot};
+use session::EditorHandle;
+use tokio::sync::oneshot;
 
 use super::sampling::Sampler;
 use crate::session::Session;
@@ -23,13 +24,6 @@ use crate::web_search;
 /// Live output kept for people; what the model gets is bounded by the tool.
 const LIVE_OUTPUT: usize = 256 << 10;
 const CUT: &str = "\n[More output follows, which is not shown here.]\n";
-
-/// The front-end whose prompt began a turn.
-#[derive(Clone)]
-pub(crate) struct EditorHandle {
-    pub(crate) abilities: Abilities,
-    pub(crate) calls: mpsc::Sender<HostRequest>,
-}
 
 pub(crate) struct EngineToolContext {
     pub(crate) session: Arc<Session>,

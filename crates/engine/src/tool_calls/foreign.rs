@@ -12,7 +12,7 @@ use domain::agent::{AgentCall, AgentCommand, CallKind, CommandEnd};
 use domain::event::Fact;
 use domain::item::{Item, ItemKind, Part};
 use domain::tool::{Invocation, Review, Scope, Tool, ToolEffect, ToolResult, ToolSpec};
-use domain::tool_call::{Location, Origin, ToolInput};
+use domain::tool_call::{Location, Origin, ToolCall, ToolInput};
 use domain::{BoxFuture, Failure, HostCall, HostReply};
 use serde_json::{Value, json};
 
@@ -25,7 +25,6 @@ use super::{
 use crate::hooks;
 use crate::tool_search::ToolList;
 use crate::turn::Turn;
-use crate::turn::answer::new_call;
 use crate::undo::{self, Recording};
 
 /// The server of the built-in tools.
@@ -462,7 +461,7 @@ fn exit_code(text: &str) -> i32 {
 }
 
 fn new_own_call(turn: &Turn, step: u32, name: &str, input: &Value) -> Item {
-    let mut call = new_call(String::new(), BUILT_IN.to_owned(), name.to_owned(), Origin::Native);
+    let mut call = ToolCall::new(String::new(), BUILT_IN.to_owned(), name.to_owned(), Origin::Native);
     call.input_text = input.to_string();
     turn.session.new_item(turn.id, step, ItemKind::ToolCall(Box::new(call)))
 }

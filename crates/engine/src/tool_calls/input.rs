@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Arguments are a JSON object; an empty text means an empty object.
-pub(crate) fn parse(text: &str) -> Result<Value, String> {
+pub fn parse(text: &str) -> Result<Value, String> {
     if text.trim().is_empty() {
         return Ok(empty());
     }

@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use platform::project_files;
+
 /// Removes such files among the paths that the command changed, and names them for the model. `known`: those that existed.
 pub(super) fn remove(changed: &[PathBuf], known: &[PathBuf], roots: &[PathBuf]) -> Option<String> {
     let is_new = |path: &&PathBuf| !known.iter().any(|known| path.starts_with(known));

@@ -5,18 +5,19 @@
 
 pub mod approval;
 mod asking;
-pub(crate) mod asks;
 mod case;
 mod cause;
 pub(crate) mod context;
 pub(crate) mod foreign;
 pub(crate) mod input;
 mod leftovers;
+mod ready_call;
 mod remembered;
 mod sampling;
 pub(crate) mod server_paths;
 pub(crate) mod taint;
 mod unrecorded;
+mod verdict;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,7 +27,7 @@ use domain::event::{Fact, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::taint::Taint;
 use domain::tool::{Invocation, Review, Tool, ToolEffect, ToolResult};
-use domain::tool_call::{Details, Origin, RejectedBy, ToolCall, ToolInput, next};
+use domain::tool_call::{Details, Origin, RejectedBy, ToolCall, ToolInput};
 use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -42,13 +43,13 @@ use crate::turn::loops::{LoopDetector, Repetition};
 use crate::undo;
 use approval::{ApprovalDecision, Decision, HookVerdict};
 pub(crate) use asking::REJECTED_WITH_REASON;
-use asks::PendingAsk;
-pub(crate) use case::{Approver, Policy, ReviewedCall, with_case};
+pub(crate) use case::with_case;
 use case::{decide, scope};
 use context::EngineToolContext;
+use ready_call::{ReadyCall, advance};
 
 /// What a model learns that repeats itself.
-pub(crate) const REPEATED: &str =
+pub const REPEATED: &str =
     "Note: this call has now given the same result three times. Try something else or finish.";
 /// How long a stopped tool may take to clean up.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
@@ -61,22 +62,6 @@ pub(crate) enum CallsEnd {
         summary: Option<String>,
     },
     Stop(Outcome),
-}
-
-/// A call that policy allows, or that a person is asked about.
-struct ReadyCall {
-    item: Item,
-    tool: Arc<dyn Tool>,
-    review: Review,
-    /// What hooks said about it.
-    hook: Option<HookVerdict>,
-    /// What the chat will have read when it runs, as far as that was known.
-    taint: Taint,
-    ask: Option<PendingAsk>,
-    /// Set: the question stands in the chat of a subagent's parent.
-    relayed: Option<RelayedCall>,
-    /// An approval covers this call alone.
-    once: bool,
 }
 
 enum Prepared {
@@ -458,14 +443,4 @@ fn end_with_problem(mut item: Item, problem: String) -> Prepared {
 
 fn taint_of(turn: &Turn, call: &ReadyCall) -> Taint {
     taint::of_review(call.tool.spec(), &call.review, turn.session.workspace.is_trusted)
-}
-
-/// Moves a call to its next state.
-fn advance(item: &mut Item, input: ToolInput) {
-    if let ItemKind::ToolCall(call) = &mut item.kind {
-        match next(&call.state, input) {
-            Ok(state) => call.state = state,
-            Err(illegal) => tracing::error!(%illegal, "a tool call took a step it cannot take"),
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! What a person allowed or refused for the rest of a session, and the keys that say how far it goes.
+//! The keys that say how far an approval for the rest of a session goes.
 //!
 //! Must not know rules. Invariants: what must be asked each time is never remembered and never allowed by what is; a key
 //! holds every argument that decides what a call reaches, so that a question can show exactly what it covers.
@@ -7,39 +7,12 @@ use domain::tool::{Review, ToolEffect, ToolSpec};
 use domain::tool_call::Origin;
 use domain::visible_line;
 use serde_json::Value;
+use session::Remembered;
 
-/// What a person allowed or refused for the rest of a session.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Remembered {
-    keys: Vec<String>,
-    denied: Vec<String>,
-}
-
-impl Remembered {
-    pub fn allow(&mut self, spec: &ToolSpec, input: &Value, review: &Review) {
-        self.add(&rememberable(spec, input, review));
-    }
-
-    pub(super) fn add(&mut self, keys: &[String]) {
-        self.keys.extend_from_slice(keys);
-    }
-
-    pub fn deny(&mut self, spec: &ToolSpec) {
-        self.denied.push(spec.offered_name());
-    }
-
-    pub(super) fn is_denied(&self, spec: &ToolSpec) -> bool {
-        self.denied.contains(&spec.offered_name())
-    }
-
-    pub fn keys(&self) -> Vec<String> {
-        self.keys.clone()
-    }
-
-    pub(super) fn allows(&self, spec: &ToolSpec, input: &Value, review: &Review) -> bool {
-        let keys = rememberable(spec, input, review);
-        !keys.is_empty() && keys.iter().all(|key| self.keys.contains(key))
-    }
+/// Whether what a person allowed covers this call.
+pub(super) fn allows(remembered: &Remembered, spec: &ToolSpec, input: &Value, review: &Review) -> bool {
+    let keys = rememberable(spec, input, review);
+    !keys.is_empty() && keys.iter().all(|key| remembered.contains(key))
 }
 
 /// The keys that "allow for this session" would remember; empty where it would ask again.

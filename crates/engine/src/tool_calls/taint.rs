@@ -12,7 +12,8 @@ use domain::item::{Item, ItemKind, Part};
 use domain::taint::Taint;
 use domain::tool::{Exposure, Review, ToolEffect, ToolResult, ToolSpec};
 use domain::tool_call::Origin;
-use project_files::{is_secret, runs_later};
+use platform::project_files;
+use platform::project_files::{is_secret, runs_later};
 use regex::RegexSet;
 
 use super::approval::Case;

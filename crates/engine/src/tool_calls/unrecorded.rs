@@ -8,7 +8,7 @@ use domain::tool::ToolContext;
 use domain::tool_call::ToolInput;
 use domain::{Answer, AskKind};
 
-use super::advance;
+use super::ready_call::advance;
 use crate::turn::Turn;
 
 const RUN: &str = "Run it";

@@ -19,9 +19,10 @@ use domain::taint::Taint;
 use domain::tool::{Invocation, Review, Scope, ServerStatus, Tool, ToolEffect, ToolResult, ToolSpec};
 use domain::tool_call::{Origin, ToolCall};
 use serde_json::{Value, json};
+use session::offered_tools;
 
+use crate::own_text::own_description;
 use crate::session::Session;
-use crate::turn::offered_tools::described;
 pub(crate) use carrier::{CARRIER, CarrierTool, as_carried, carried_call};
 use rank::rank;
 
@@ -88,7 +89,7 @@ impl ToolList {
         let specs: Vec<(String, ToolSpec)> = self
             .deferred
             .iter()
-            .map(|tool| (definition(tool.spec(), session), described(tool.spec(), session.prompts())))
+            .map(|tool| (definition(tool.spec(), session), described(tool.spec(), session)))
             .collect();
         let state = session.state();
         let read =
@@ -209,7 +210,7 @@ fn is_above(tools: &[Arc<dyn Tool>], limit: u64) -> bool {
 
 /// A definition as a search gives it: one line, whatever the texts in it are.
 fn definition(spec: &ToolSpec, session: &Session) -> String {
-    let spec = described(spec, session.prompts());
+    let spec = described(spec, session);
     let (name, description) = (spec.offered_name(), &spec.description);
     json!({"name": name, "description": description, "input_schema": spec.input_schema}).to_string()
 }
@@ -352,6 +353,11 @@ fn own_spec(name: &str, description: String, input_schema: Value, effect: ToolEf
         input_schema,
         effect,
     }
+}
+
+/// The tool with the description that the user wrote for it.
+fn described(spec: &ToolSpec, session: &Session) -> ToolSpec {
+    offered_tools::described(spec, own_description(spec, session.prompts()))
 }
 
 #[cfg(test)]

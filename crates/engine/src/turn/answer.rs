@@ -9,13 +9,13 @@ use std::time::Duration;
 use domain::event::{Channel, EventBody};
 use domain::item::{Item, ItemKind};
 use domain::model::{BlockKind, ModelEvent, StopReason, Tokens};
-use domain::tool_call::{Origin, ToolCall, ToolState};
+use domain::tool_call::ToolCall;
 use domain::{CancellationToken, Event, Fact, Failure, ItemDelta, ModelStream, TurnId};
 use futures_util::StreamExt;
+use session::log::PendingCommit;
 use tokio::time::Instant;
 
 use crate::session::Session;
-use crate::session::log::PendingCommit;
 use crate::tool_search::{CARRIER, ToolList, carried_call};
 
 /// Shown text reaches the journal within 250 ms; the commit itself takes the rest, which a busy disk needs.
@@ -234,7 +234,7 @@ impl<'a> AnswerReader<'a> {
                 let (server, name, origin) = self.tools.resolve(&name);
                 (
                     Some(Channel::ToolInput),
-                    ItemKind::ToolCall(Box::new(new_call(call_id, server, name, origin))),
+                    ItemKind::ToolCall(Box::new(ToolCall::new(call_id, server, name, origin))),
                 )
             }
         }
@@ -431,26 +431,5 @@ fn set_provider(item: &mut Item, block: Option<domain::item::ProviderBlock>) {
         | ItemKind::SystemText { .. }
         | ItemKind::Hook(_)
         | ItemKind::Flag { .. } => {}
-    }
-}
-
-pub(crate) fn new_call(call_id: String, server: String, name: String, origin: Origin) -> ToolCall {
-    ToolCall {
-        call_id,
-        name,
-        server,
-        origin,
-        input_text: String::new(),
-        input: None,
-        state: ToolState::Preparing,
-        summary: String::new(),
-        details: None,
-        manual_approval: false,
-        live_output: String::new(),
-        result: Vec::new(),
-        error: false,
-        millis: 0,
-        locations: Vec::new(),
-        provider: None,
     }
 }

@@ -16,10 +16,11 @@ use domain::item::{Item, ItemKind};
 use domain::model::{ModelInfo, Tokens};
 use domain::{Failure, TurnId};
 
-use super::{Turn, instructions, prompt};
+use super::{Turn, prompt};
 use crate::completion::{self, Used};
 use crate::context_use::{self, Estimate};
 use crate::hooks;
+use crate::own_text::own_text;
 use crate::session::Session;
 use crate::spending;
 
@@ -39,8 +40,8 @@ const IN_PARTS: &str = "The conversation is too long for one request and comes i
 
 /// Whether the context window is nearly full after the last answer.
 pub(crate) fn is_due(session: &Session, model: &ModelInfo) -> bool {
-    if let Some(recording) = &session.workspace.recording {
-        return recording.is_compaction_due();
+    if let Some(is_due) = session.decisions.is_compaction_due() {
+        return is_due;
     }
     let used = session.state().usage().last.all();
     used > 0 && is_full(session, model, used) && items_to_replace(session) > 2
@@ -65,7 +66,7 @@ pub(super) fn is_possible(session: &Session, turn: TurnId) -> bool {
     let state = session.state();
     let mut since =
         state.items().iter().rev().take_while(|item| !matches!(item.kind, ItemKind::Compaction { .. }));
-    session.workspace.recording.is_none()
+    session.decisions.measures_requests()
         && since.any(|item| match &item.kind {
             ItemKind::UserMessage { .. } => item.turn != turn,
             ItemKind::AgentMessage { .. } | ItemKind::Reasoning { .. } | ItemKind::ToolCall(_) => true,
@@ -114,7 +115,7 @@ pub(crate) async fn run(turn: &Turn, wish: Option<&str>, trigger: &str) -> Resul
     turn.session.show_progress("Compacting the chat");
     let entries = prompt::entries(&turn.session.state(), false);
     let parts = transcript::parts(&entries, part_size(window(turn)));
-    let own = instructions::own_text(turn.session.prompts().compact.as_ref());
+    let own = own_text(turn.session.prompts().compact.as_ref());
     let mut request = own.unwrap_or_else(|| REQUEST.to_owned());
     if let Some(wish) = wish {
         request.push_str("\nThe user adds: ");

@@ -3,18 +3,18 @@
 //! Invariant: made once per chat, behavior and model; nothing in it changes from turn to turn, so the cached prefix holds.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use domain::model::ModelInfo;
 use domain::taint::Taint;
 use domain::tool::{Tool, ToolEffect};
 use domain::tool_call::Origin;
+use platform::project_files;
 
 use crate::behavior::canonical;
+use crate::own_text::own_text;
 use crate::rules::{self, Rules};
-use crate::session::Session;
-use crate::session::actor::Actor;
-use crate::workspace::NamedText;
+use crate::session::{Instructions, Session};
 
 const SMALL: &str = include_str!("../texts/small.md");
 
@@ -34,28 +34,22 @@ const MAX_RULE_FILES: usize = 50;
 /// Files with instructions for a folder; the first that is there counts. The others are those of other assistants.
 const INSTRUCTION_FILES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md"];
 
-/// What stands before the history, and the rules that the model reads later.
-#[derive(Clone, Default)]
-pub(crate) struct Instructions {
-    pub(crate) system: Vec<Arc<str>>,
-    pub(crate) fetched_rules: Arc<[NamedText]>,
-}
-
 /// The instructions of this chat in its present behavior.
-pub(crate) fn of(actor: &mut Actor, model: &ModelInfo) -> Instructions {
-    let behavior = actor.session.state().settings().behavior.clone();
+pub(crate) fn of(session: &Session, model: &ModelInfo) -> Instructions {
+    let behavior = session.state().settings().behavior.clone();
     let behavior = canonical(behavior.as_deref().unwrap_or_default()).to_owned();
     // Rules may be for some models only.
     let key = (behavior, model.id.clone(), model.tools);
-    if let Some((known, instructions)) = &actor.instructions
+    let mut cached = session.instructions.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((known, instructions)) = &*cached
         && *known == key
     {
         return instructions.clone();
     }
-    let rules = Rules::of(&actor.session, &key.0, model);
-    let system = make(&actor.session, &key.0, model, &rules);
+    let rules = Rules::of(session, &key.0, model);
+    let system = make(session, &key.0, model, &rules);
     let instructions = Instructions { system, fetched_rules: rules.fetched };
-    actor.instructions = Some((key, instructions.clone()));
+    *cached = Some((key, instructions.clone()));
     instructions
 }
 
@@ -108,17 +102,6 @@ fn make(session: &Session, behavior: &str, model: &ModelInfo, rules: &Rules) -> 
         text.push_str(instructions.trim());
     }
     vec![text.into()]
-}
-
-/// A prompt of the user's. One that cannot be looked up is logged, and the built-in text takes its place.
-pub(crate) fn own_text(text: Option<&config::LazyText>) -> Option<String> {
-    match text?.get_blocking() {
-        Ok(text) => Some(text),
-        Err(failure) => {
-            tracing::warn!(%failure, "a prompt of the settings is not used");
-            None
-        }
-    }
 }
 
 /// Lines about a kind of tool, such as `{writes files}`, stay only where a built-in tool of that kind is offered.

@@ -10,62 +10,34 @@ mod failover;
 mod images;
 pub(crate) mod instructions;
 pub(crate) mod loops;
-pub(crate) mod offered_tools;
 pub(crate) mod prompt;
 pub(crate) mod start;
+mod state;
 
 use std::sync::Arc;
 
-use domain::command::TurnLimits;
+use domain::Failure;
 use domain::event::{Fact, Level, Notice, Outcome};
 use domain::item::{Item, ItemKind, Part};
-use domain::model::{Model, ModelInfo, Prompt, StopReason, WrittenHistory};
-use domain::tool::Tool;
-use domain::{CancellationToken, Failure, TurnId};
+use domain::model::{ModelInfo, Prompt, StopReason, WrittenHistory};
+use domain::tool::{Tool, ToolSpec};
 
-use crate::attached_frontend::AttachedFrontend;
 use crate::behavior;
 use crate::context_use::Estimate;
-use crate::hooks::{self, TurnHooks};
+use crate::hooks;
+use crate::own_text::own_description;
 use crate::paid_call::{self, PaidCall};
 use crate::recall::Recall;
 use crate::rules::FetchRule;
-use crate::session::Session;
-use crate::skills::{KnownSkills, LoadSkill};
+use crate::skills::LoadSkill;
 use crate::spending;
 use crate::subagents::SpawnAgent;
-use crate::subagents::background::Background;
-use crate::tool_calls::context::EditorHandle;
 use crate::tool_calls::{self, CallsEnd};
 use crate::tool_search::ToolList;
-use crate::workspace::NamedText;
 use answer::{Answer, AnswerEnd, StepPosition};
-pub(crate) use external::{AGENT_PREFIX, is_of_agent};
+pub use external::{AGENT_PREFIX, is_of_agent};
 use loops::LoopDetector;
-
-pub(crate) struct Turn {
-    pub(crate) session: Arc<Session>,
-    pub(crate) id: TurnId,
-    pub(crate) model: Arc<dyn Model>,
-    /// The front-end whose prompt began it.
-    pub(crate) frontend: Option<AttachedFrontend>,
-    pub(crate) editor: Option<EditorHandle>,
-    pub(crate) cancel: CancellationToken,
-    /// The same from turn to turn of a chat and behavior.
-    pub(crate) system: Vec<Arc<str>>,
-    /// Rules that the model reads when it comes to their files.
-    pub(crate) fetched_rules: Arc<[NamedText]>,
-    pub(crate) max_steps: u32,
-    pub(crate) limits: TurnLimits,
-    /// What the chat had cost before.
-    pub(crate) cost_before: f64,
-    pub(crate) failed_models: Vec<String>,
-    pub(crate) hooks: TurnHooks,
-    pub(crate) is_warned_of_length: bool,
-    /// Subagents that work meanwhile.
-    pub(crate) background: Arc<Background>,
-    pub(crate) skills: Arc<KnownSkills>,
-}
+pub(crate) use state::Turn;
 
 enum Next {
     Step,
@@ -195,7 +167,7 @@ impl Turn {
     fn warn_of_length(&mut self, info: &ModelInfo, estimate: Estimate) {
         let is_exceeded = |limit: &u64| *limit > 0 && estimate.has_too_long_history(*limit);
         let Some(limit) = info.context_limit.filter(is_exceeded) else { return };
-        if self.is_warned_of_length || self.session.workspace.recording.is_some() {
+        if self.is_warned_of_length || !self.session.decisions.measures_requests() {
             return;
         }
         self.is_warned_of_length = true;
@@ -308,7 +280,8 @@ impl Turn {
     fn prompt(&self, tools: &ToolList) -> Prompt {
         let (behavior, settings) = (self.session.behavior(), &self.session.workspace.settings);
         let prompts = settings.prompts(&behavior);
-        let specs = self.session.offered_tools.update(tools.offered(), prompts);
+        let own = |spec: &ToolSpec| own_description(spec, prompts);
+        let specs = self.session.offered_tools.update(tools.offered(), prompts.tools.is_empty(), own);
         let of_behavior = || {
             let variant = settings.behavior_variant(&behavior)?.to_owned();
             self.model.info().variants.contains(&variant).then_some(variant)

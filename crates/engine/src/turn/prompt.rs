@@ -7,8 +7,8 @@ use domain::item::{Item, ItemKind, Part};
 use domain::model::PromptEntry;
 use domain::tool_call::{RejectedBy, ToolCall, ToolState};
 use serde_json::Value;
+use session::state::State;
 
-use crate::session::state::State;
 use crate::subagents::relay::is_relayed;
 use crate::tool_search::as_carried;
 
@@ -124,7 +124,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::turn::answer::new_call;
 
     /// The state of items that were added one after the other, each with its step.
     fn state(items: Vec<(u32, ItemKind)>) -> State {
@@ -145,7 +144,7 @@ mod tests {
     }
 
     fn call(name: &str, state: ToolState, result: Option<&str>) -> ItemKind {
-        let mut call = new_call(String::new(), "eca".into(), name.into(), Origin::Native);
+        let mut call = ToolCall::new(String::new(), "eca".into(), name.into(), Origin::Native);
         call.state = state;
         call.result = result.map(Part::text).into_iter().collect();
         call.input = Some(json!({"a": 1}));

@@ -1,4 +1,4 @@
-//! From a user's prompt to a running turn: settings, slash commands, contexts, the model.
+//! From a user's prompt to a running turn: contexts, the model, the message.
 //!
 //! Invariants: the reply leaves before the first event; where no model can answer, the chat shows why, in a turn that
 //! ends like any other.
@@ -12,41 +12,27 @@ use domain::taint::Taint;
 use domain::tool::{Resource, Scope};
 use domain::{CancellationToken, Failure, FailureKind, Model, Reply, TurnId};
 use serde_json::Value;
+use session::AttachedFrontend;
 
-use super::instructions::{self, Instructions};
-use super::{Turn, images};
-use crate::attached_frontend::AttachedFrontend;
+use super::{Turn, images, instructions};
 use crate::hooks::{self, TurnHooks};
-use crate::session::actor::Actor;
-use crate::session::{Session, title};
-use crate::slash;
+use crate::session::{Actor, Instructions, Session};
 use crate::spending;
+use crate::title;
 use crate::tool_calls::context::EngineToolContext;
 use crate::tool_calls::{approval, server_paths, taint};
 use crate::undo;
 
-pub(crate) async fn begin(
+/// Begins a turn with a prompt that is no slash command. `recorded`: what the model is sent, where that is known.
+pub(crate) fn begin(
     actor: &mut Actor,
+    id: TurnId,
     frontend: Option<AttachedFrontend>,
     prompt: UserPrompt,
+    recorded: Option<Vec<Part>>,
     reply: Reply<Accepted>,
 ) {
-    let UserPrompt { text, parts, contexts, change, limits } = prompt;
-    if !change.is_empty()
-        && let Err(failure) = actor.configure(change).await
-    {
-        let _ = reply.send(Err(failure));
-        return;
-    }
-    actor.session.account.set_gate(limits.gate.clone());
-    let id = actor.next_turn();
-    let recorded = actor.session.workspace.recording.as_ref().and_then(|recording| recording.message(id));
-    if recorded.is_none()
-        && let Some(command) = slash::parse(&actor.session, &text)
-    {
-        slash::run(actor, id, frontend, text, command, reply);
-        return;
-    }
+    let UserPrompt { text, parts, contexts, change: _, limits } = prompt;
     let model = match choose_model(&actor.session) {
         Ok(model) => model,
         Err(failure) => return show_failure(actor, id, text, failure, reply),
@@ -165,7 +151,7 @@ impl Launch {
     /// A turn on the history as it is.
     pub(crate) fn turn(self, actor: &mut Actor) -> Turn {
         let Launch { id, model, frontend, cancel, limits } = self;
-        let Instructions { system, fetched_rules } = instructions::of(actor, &model.info());
+        let Instructions { system, fetched_rules } = instructions::of(&actor.session, &model.info());
         let session = actor.session.clone();
         if !session.is_subagent() {
             session.mention_changed_settings();

@@ -71,6 +71,7 @@ impl Bench {
             hooks: Arc::default(),
             changed_settings: Arc::default(),
             more_rules: Arc::default(),
+            gate: Mutex::default(),
         };
         let workspaces = Arc::new(workspaces);
         let (changes, receiver) = engine::changes();
@@ -142,7 +143,7 @@ impl Drop for Bench {
             let replay = async {
                 for session in store.sessions() {
                     let facts = store.facts(&session);
-                    let replayed = engine::replay::replay(&session, &facts).await;
+                    let replayed = replay::replay(&session, &facts).await;
                     REPLAYED.fetch_add(1, Ordering::Relaxed);
                     if let Some(difference) = replayed.difference {
                         let facts: Vec<String> = facts.iter().map(|fact| format!("{fact:?}")).collect();
@@ -168,7 +169,12 @@ pub(crate) struct TestWorkspaces {
     pub changed_settings: Arc<Mutex<Option<String>>>,
     /// Rules beside the usual one.
     pub more_rules: Arc<Mutex<Vec<NamedText>>>,
+    /// The next workspace is not resolved before this says so.
+    pub gate: Mutex<Option<std::sync::mpsc::Receiver<()>>>,
 }
+
+/// A test that lets no gate open has failed by then.
+const GATE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Hooks whose line is what they answer: a JSON object, `exit N text`, or `hang`.
 #[derive(Default)]
@@ -228,6 +234,11 @@ impl TestWorkspaces {
 
 impl WorkspaceSource for TestWorkspaces {
     fn workspace(&self, spec: &WorkspaceSpec) -> Arc<Workspace> {
+        let gate = self.gate.lock().unwrap().take();
+        if let Some(gate) = gate {
+            gate.recv_timeout(GATE_TIMEOUT)
+                .expect("nobody opened the gate: the engine waits for this folder");
+        }
         let tools = Arc::new(TestTools::new());
         self.sources.lock().unwrap().push((spec.roots.clone(), tools.clone()));
         Arc::new(Workspace {
@@ -246,7 +257,6 @@ impl WorkspaceSource for TestWorkspaces {
             hooks: Some(self.hooks.clone()),
             undo: None,
             worktrees: None,
-            recording: None,
         })
     }
 

@@ -400,7 +400,7 @@ fn trust_and_approve_answer_only_what_a_person_would_be_asked() {
 fn what_is_remembered_is_exactly_what_was_asked() {
     let mut call = Call::shell("npm test && make");
     assert_eq!(approval::rememberable(&call.spec, &call.input, &call.review), ["npm test", "make"]);
-    call.remembered.allow(&call.spec, &call.input, &call.review);
+    call.remembered.add(&approval::rememberable(&call.spec, &call.input, &call.review));
     assert_eq!((call.decision(), call.remembered.keys().len()), (Allow, 2));
     let remembered = call.remembered;
     for (line, expected) in [("make", Allow), ("npm test", Allow), ("npm test && rm x", Ask), ("npm", Ask)] {
@@ -413,17 +413,17 @@ fn what_is_remembered_is_exactly_what_was_asked() {
     assert_eq!(call.decision(), Ask);
     assert!(approval::rememberable(&call.spec, &call.input, &call.review).is_empty());
     call.remembered = Remembered::default();
-    call.remembered.allow(&call.spec, &call.input, &call.review);
+    call.remembered.add(&approval::rememberable(&call.spec, &call.input, &call.review));
     call.review.must_ask = None;
     assert_eq!(call.decision(), Ask);
     // A shell line without a key is never remembered; a tool of a server is, with the arguments that decide.
     call.review.keys.clear();
-    call.remembered.allow(&call.spec, &call.input, &call.review);
+    call.remembered.add(&approval::rememberable(&call.spec, &call.input, &call.review));
     assert_eq!(call.decision(), Ask);
     assert!(approval::rememberable(&call.spec, &call.input, &call.review).is_empty());
     let mut tool = Call::new(spec("query", "db", ToolEffect::Other), json!({}));
     assert_eq!(approval::rememberable(&tool.spec, &tool.input, &tool.review), ["db__query"]);
-    tool.remembered.allow(&tool.spec, &tool.input, &tool.review);
+    tool.remembered.add(&approval::rememberable(&tool.spec, &tool.input, &tool.review));
     assert_eq!(tool.decision(), Allow);
     tool.remembered.deny(&tool.spec);
     assert_eq!(tool.decision(), Deny, "a refusal for the session stands");
@@ -440,7 +440,7 @@ fn a_remembered_call_of_a_server_covers_its_target_alone() {
     let mut call = write("a.txt", "x");
     let keys = approval::rememberable(&call.spec, &call.input, &call.review);
     assert_eq!(keys, ["files__write path=\"a.txt\" …"]);
-    call.remembered.allow(&call.spec, &call.input, &call.review);
+    call.remembered.add(&approval::rememberable(&call.spec, &call.input, &call.review));
     for (path, text, expected) in [("a.txt", "y", Allow), ("b.txt", "x", Ask), ("../a.txt", "x", Ask)] {
         let other = Call { remembered: call.remembered.clone(), ..write(path, text) };
         assert_eq!(other.decision(), expected, "{path}");
@@ -456,7 +456,7 @@ fn a_remembered_path_outside_is_remembered_with_its_call() {
     };
     let mut call = edit(&["/etc/a"]);
     assert_eq!(approval::rememberable(&call.spec, &call.input, &call.review), ["edit_file /etc/a"]);
-    call.remembered.allow(&call.spec, &call.input, &call.review);
+    call.remembered.add(&approval::rememberable(&call.spec, &call.input, &call.review));
     for (outside, expected) in
         [(&["/etc/a"][..], Allow), (&["/etc/b"], Ask), (&["/etc/a", "/etc/b"], Ask), (&[], Ask)]
     {
@@ -475,7 +475,7 @@ fn a_remembered_path_outside_is_remembered_with_its_call() {
     };
     let mut remembered = Remembered::default();
     for call in [line("make", &[]), line("tar x", &["/other"])] {
-        remembered.allow(&call.spec, &call.input, &call.review);
+        remembered.add(&approval::rememberable(&call.spec, &call.input, &call.review));
     }
     for (text, outside, expected) in [
         ("make", &[][..], Allow),

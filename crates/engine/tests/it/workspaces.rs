@@ -116,6 +116,40 @@ async fn a_chat_works_with_the_settings_of_its_own_folder() {
     assert_eq!(bench.workspaces.ended(), [true, false, true], "the front-end is where it was");
 }
 
+/// Settings are read beside the router: other front-ends do not wait for a slow disk, and the commands of this one keep their
+/// order.
+#[tokio::test]
+async fn a_slow_folder_delays_its_own_front_end_alone() {
+    let bench = Bench::new();
+    let mut other = bench.client().await;
+    let slow = bench.attach(person()).await;
+    let (open_gate, gate) = std::sync::mpsc::channel();
+    *bench.workspaces.gate.lock().unwrap() = Some(gate);
+    let folder = tempfile::tempdir().unwrap();
+    let workspace = WorkspaceSpec { roots: vec![folder.path().to_owned()], options: None };
+    let change = SessionSettings { model: Some("test/two".into()), ..SessionSettings::default() };
+    let opened = SessionSettings::default();
+    let (entered, changed, opened, ()) = tokio::join!(
+        slow.call(|_, reply| Command::Enter { workspace, reply }),
+        slow.call(|_, reply| Command::Configure { session: None, change, reply }),
+        slow.call(|_, reply| Command::Open {
+            id: None,
+            workspace: None,
+            settings: opened,
+            servers: Vec::new(),
+            reply
+        }),
+        async {
+            other.run("go").await;
+            open_gate.send(()).unwrap();
+        }
+    );
+    assert!(entered.is_ok() && changed.is_ok());
+    let opened = opened.unwrap();
+    assert_eq!(opened.workspace, [folder.path().to_owned()], "the folder that was entered before");
+    assert_eq!(opened.settings.model.as_deref(), Some("test/two"), "the default that was set before");
+}
+
 #[tokio::test(start_paused = true)]
 async fn servers_of_a_chat_end_with_it() {
     let bench = Bench::new();

@@ -17,6 +17,7 @@ mod mounts;
 mod privileges;
 mod requests;
 mod rules;
+mod ways;
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -13,18 +13,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::shell_command::{Input, ShellCommand};
+pub use crate::custom_tool::CustomTool;
 use crate::offered::{BUILT_IN_SERVER, BuiltInTool, with_secrets};
-
-/// A tool as the user defined it.
-#[derive(Clone, PartialEq, Debug)]
-pub struct CustomTool {
-    pub name: String,
-    pub description: String,
-    /// With `{{argument}}` for each argument.
-    pub command: String,
-    /// JSON Schema of the arguments, an object.
-    pub input_schema: Value,
-}
 
 pub(crate) struct CustomCommand {
     spec: ToolSpec,

@@ -10,6 +10,7 @@ use domain::{CancellationToken, Review};
 use globset::{GlobBuilder, GlobMatcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use platform::project_files;
 use schemars::JsonSchema;
 use serde::Deserialize;
 

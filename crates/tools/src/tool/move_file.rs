@@ -5,6 +5,7 @@ use std::sync::Arc;
 use domain::Review;
 use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
 use domain::tool_call::Location;
+use platform::project_files;
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -9,6 +9,7 @@ use domain::host::Terminal;
 use domain::tool::{Exposure, Invocation, Scope, ToolEffect, ToolResult};
 use domain::tool_call::{Details, ShellPart};
 use domain::{Part, Review, SessionId};
+use platform::project_files;
 use process::sandbox::{Allowance, Grant, Support};
 use process::{Finished, OutputLimit, ShellLanguage, Spawn};
 use schemars::JsonSchema;

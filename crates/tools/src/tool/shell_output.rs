@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::tool::{ToolContext, ToolResult};
+use platform::project_files;
 use process::{End, Finished};
 
 /// Removes what a command made that nobody approved and that other programs would run; names it for the model.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use domain::Review;
 use domain::taint::Taint;
 use domain::tool::{Exposure, Invocation, Scope};
+use platform::project_files;
 use process::sandbox::{Allowance, GitAccess, Grant, Support, support};
 
 use super::shell_command::{Input, ShellCommand, is_wall_whole, parse_grants};

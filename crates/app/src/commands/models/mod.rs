@@ -6,14 +6,14 @@ use std::sync::Arc;
 use config::{Environment, Inputs, Resolved};
 use domain::Failure;
 use domain::model::{ModelInfo, Models};
+use providers::ProviderDeps;
 use serde_json::{Value, json};
 
 use crate::cli::ModelsTask;
 use crate::external_agents::ExternalAgents;
+use crate::lifetime;
 use crate::models::{self, AllModels};
 use crate::output::print;
-use crate::providers::{self, ProviderDeps};
-use crate::{lifetime, network};
 
 pub(crate) fn run(task: Option<ModelsTask>, json: bool, refresh: bool) -> ExitCode {
     let environment = Environment::from_process();
@@ -71,7 +71,7 @@ fn model_json(model: &ModelInfo) -> Value {
 
 /// Fetches the newest public list into the cache.
 async fn fetch_list(environment: &Environment, resolved: &Resolved) -> Result<(), Failure> {
-    let network = network::of(resolved)?;
+    let network = providers::network::of(resolved)?;
     let url = environment.var("DRAGOMAN_CATALOG").unwrap_or(llm::catalog::SOURCE);
     let text = llm::catalog::fetch(&network, url).await?;
     let path = models::cached_list(environment);
@@ -92,13 +92,7 @@ fn line(model: &ModelInfo, default: bool) -> String {
 }
 
 #[cfg(feature = "local")]
-mod choices;
-#[cfg(feature = "local")]
 mod embedded;
-#[cfg(feature = "local")]
-mod hub;
-#[cfg(feature = "local")]
-mod package_index;
 
 #[cfg(not(feature = "local"))]
 mod embedded {

@@ -163,7 +163,6 @@ fn files(items: &[Item]) -> Option<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::turn::answer::new_call;
 
     fn item(id: u64, turn: u64, kind: ItemKind) -> Item {
         Item { id: ItemId(id), turn: TurnId(turn), step: 0, parent: None, kind }
@@ -182,7 +181,7 @@ mod tests {
     }
 
     fn call(name: &str, state: ToolState, result: &str) -> ItemKind {
-        let new = new_call(String::new(), "eca".into(), name.into(), Origin::Native);
+        let new = ToolCall::new(String::new(), "eca".into(), name.into(), Origin::Native);
         ItemKind::ToolCall(Box::new(ToolCall { state, result: vec![Part::text(result)], ..new }))
     }
 

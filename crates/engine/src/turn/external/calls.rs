@@ -15,7 +15,6 @@ use serde_json::json;
 
 use crate::session::Session;
 use crate::tool_calls::foreign::{name_of, text_of};
-use crate::turn::answer::new_call;
 
 pub(super) struct AgentCalls<'a> {
     session: &'a Session,
@@ -151,7 +150,7 @@ impl<'a> AgentCalls<'a> {
     }
 
     fn blank(&self, name: &str) -> ToolCall {
-        let mut call = new_call(String::new(), self.agent.clone(), name.to_owned(), Origin::Native);
+        let mut call = ToolCall::new(String::new(), self.agent.clone(), name.to_owned(), Origin::Native);
         call.provider = Some(self.mark.clone());
         call
     }

@@ -6,8 +6,8 @@
 use domain::item::{Item, ItemKind, Part, ProviderBlock};
 use domain::{SessionId, TurnId};
 use serde_json::json;
+use session::state::State;
 
-use crate::session::state::State;
 use crate::turn::compaction::transcript;
 use crate::turn::prompt;
 
@@ -17,7 +17,7 @@ pub(super) const FORMAT: &str = "acp";
 const MOST_HISTORY: usize = 200_000;
 
 /// What begins the name of a model that is an agent.
-pub(crate) const AGENT_PREFIX: &str = "acp:";
+pub const AGENT_PREFIX: &str = "acp:";
 
 /// What an agent must be told before the prompt.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(super) fn mark(model: &str, session: &str, chat: &SessionId) -> ProviderBloc
 }
 
 /// Whether an agent made the item.
-pub(crate) fn is_of_agent(item: &Item) -> bool {
+pub fn is_of_agent(item: &Item) -> bool {
     provider(item).is_some_and(|provider| provider.format == FORMAT)
 }
 

@@ -18,7 +18,7 @@ use domain::event::{Fact, Level, Notice, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::model::{BlockKind, ModelEvent, StopReason};
 use domain::taint::Taint;
-use domain::tool_call::{Origin, ToolState};
+use domain::tool_call::{Origin, ToolCall, ToolState};
 use domain::{BoxFuture, Failure};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -26,7 +26,7 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::answer::{AnswerEnd, AnswerReader, StepPosition, new_call};
+use super::answer::{AnswerEnd, AnswerReader, StepPosition};
 use super::{Next, Turn, outcome_of};
 use crate::behavior;
 use crate::spending;
@@ -35,7 +35,7 @@ use crate::tool_calls::foreign::{self, AgentVerdict, AgentWall};
 use crate::tool_search::ToolList;
 use calls::AgentCalls;
 use handover::Handover;
-pub(crate) use handover::{AGENT_PREFIX, is_of_agent};
+pub use handover::{AGENT_PREFIX, is_of_agent};
 
 /// How long a stopped agent may take until its changes are looked at.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(7);
@@ -101,7 +101,7 @@ async fn prepare(
 
 /// The item that says which session of the agent belongs to the chat.
 fn session_item(turn: &Turn, step: u32, model: &str, opened: &OpenedAgent) -> Item {
-    let mut call = new_call(String::new(), opened.agent.clone(), "session".to_owned(), Origin::Native);
+    let mut call = ToolCall::new(String::new(), opened.agent.clone(), "session".to_owned(), Origin::Native);
     let place = if opened.is_confined { "in the sandbox" } else { "without a sandbox" };
     call.summary = format!("{} works {place}", opened.title);
     (call.input, call.state) = (Some(json!({})), ToolState::Done);

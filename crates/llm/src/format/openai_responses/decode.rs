@@ -4,9 +4,9 @@
 //! matched by index, id or kind, as far as the server gives them; no text is dropped without a warning.
 
 use domain::model::{BlockKind, ModelEvent, StopReason, Tokens};
+use rpc::sse::SseEvent;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use sse::SseEvent;
 
 use super::wire::{Annotation, Frame, FrameKind, Item, Response, Usage};
 use crate::fault::Fault;
