@@ -203,7 +203,7 @@ impl ExternalAgents {
                 name: entry.name.clone(),
                 launcher: Arc::new(AgentLauncher { agents: self.settings(), entry: entry.clone() }),
                 auth_methods: login.map(|(method, _)| method.to_owned()).into_iter().collect(),
-                on_models: Some(Arc::new(move |models| keeper.keep(&name, models))),
+                on_models: Some(Arc::new(move |models: &[AgentModel]| keeper.keep(&name, models))),
                 limits: Limits::default(),
             })
         };
@@ -430,7 +430,7 @@ impl AgentLauncher {
             },
             _ => home.join(path),
         };
-        known.kept.iter().map(|path| place(&path)).collect()
+        known.kept.iter().map(place).collect()
     }
 
     fn moved_state(&self) -> Option<PathBuf> {

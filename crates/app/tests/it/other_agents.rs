@@ -254,7 +254,7 @@ async fn the_sandbox_shows_an_agent_its_own_login_and_no_other_secret() {
     // The scripted agent under the name of a known one.
     let program = home
         .write("work/bin/codex-acp", &format!("#!/bin/sh\nexec python3 '{}' \"$@\"\n", script().display()));
-    let runnable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    let runnable: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&program, runnable).expect("a program");
     home.write(".codex/auth.json", "its own login");
     home.write(".codex/config.toml", "settings");

@@ -96,7 +96,6 @@ const AGENTS: &[RealAgent] = &[
 
 /// The PATH on which the agents are looked for.
 fn search_path() -> String {
-    #[expect(clippy::disallowed_methods, reason = "a test looks for programs of the machine")]
     let own = std::env::var("DRAGOMAN_TEST_AGENTS").unwrap_or_default();
     format!("{own}:{}", std::env::var("PATH").unwrap_or_default())
 }
