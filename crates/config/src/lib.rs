@@ -14,6 +14,7 @@
 //! - Each key stands in the schema (`schema`) and has a reader, or is reported as not supported.
 //! - Secrets are looked up at their first use, shown masked, and known to the `Redactor`.
 
+mod acp_agents;
 mod address;
 mod agent_files;
 mod approval;
@@ -76,6 +77,7 @@ mod variables;
 mod web_search;
 mod worker;
 
+pub use acp_agents::{AcpAgent, AcpAgentFile, is_agent_name};
 pub use address::masked as masked_address;
 pub use approval::{Approval, ApprovalRules, Rule};
 pub use aws::{AwsContainer, AwsSettings};

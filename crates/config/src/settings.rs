@@ -9,6 +9,7 @@ use domain::Level;
 use indexmap::IndexMap;
 use serde_json::Value;
 
+use crate::acp_agents::{self, AcpAgent};
 use crate::approval::{self, Approval, ApprovalRules};
 use crate::aws::AwsSettings;
 use crate::behavior::{BehaviorSettings, Prompts};
@@ -64,6 +65,8 @@ pub struct Settings {
     pub hooks: Vec<Hook>,
     pub mcp_servers: IndexMap<String, McpServer>,
     pub mcp_timeout: Duration,
+    /// Agents of other vendors.
+    pub acp_agents: Vec<AcpAgent>,
     pub web_search: Option<WebSearchSettings>,
     pub language_servers: Vec<LanguageServer>,
     /// How long a language server may take to answer.
@@ -212,6 +215,7 @@ impl Settings {
             hooks,
             mcp_servers: read_entries(&root.get("mcpServers"), McpServer::read),
             mcp_timeout: seconds("mcpTimeoutSeconds"),
+            acp_agents: acp_agents::read(&root.get("acpAgents")),
             web_search: WebSearchSettings::read(&root.get("webSearch")),
             language_servers: language_servers::read(&root.get("languageServers")),
             language_server_timeout: Duration::from_secs(

@@ -31,4 +31,5 @@ pub use contexts::Contexts;
 pub use git_guard::git_environment;
 pub use offered::BUILT_IN_SERVER;
 pub use options::{Confine, LanguageServicesHandle, Limits, Options};
+pub use sealed::sealed_paths;
 pub use source::{BuiltInTools, builtin};

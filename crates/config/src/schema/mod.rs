@@ -107,6 +107,10 @@ struct SettingsFile {
     /// MCP servers by name: a program to start, or an address.
     #[schemars(extend("examples" = [{"memory": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]}}]))]
     mcp_servers: BTreeMap<String, McpServerEntry>,
+    /// Agents of other vendors that speak the Agent Client Protocol, by name: `acp:NAME/default` is such an agent as a model. Known
+    /// agents that are installed need no entry; the name of one changes it. See `dragoman docs other-agents`.
+    #[schemars(extend("examples" = [{"mine": {"command": "my-agent", "args": ["acp"]}, "codex": {"grants": ["git-write"]}}]))]
+    acp_agents: BTreeMap<String, AcpAgentEntry>,
     /// Seconds that an MCP server may take to start, and to answer one call.
     #[schemars(extend("default" = 60), range(min = 1, max = 86_400), extend("examples" = [120]))]
     mcp_timeout_seconds: u64,
@@ -377,6 +381,33 @@ struct WebSearchSection {
     /// `openai-responses` or `gemini`.
     #[schemars(extend("examples" = ["google/gemini-2.5-flash"]))]
     model: String,
+}
+
+/// One agent.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct AcpAgentEntry {
+    /// The program. Without it, the one of the known agent of this name.
+    #[schemars(extend("examples" = ["my-agent"]))]
+    command: String,
+    /// Its arguments.
+    #[schemars(extend("examples" = [["acp"]]))]
+    args: Vec<String>,
+    /// Variables for it. Only in your own settings.
+    #[schemars(extend("examples" = [{"MY_AGENT_KEY": "${env:MY_AGENT_KEY}"}]))]
+    env: BTreeMap<String, String>,
+    /// Whether the sandbox holds the whole agent. Only your own settings may switch it off.
+    #[schemars(extend("default" = true), extend("examples" = [false]))]
+    sandbox: bool,
+    /// What its sandbox is granted beyond its rules: see `dragoman docs sandbox`. Only in your own settings.
+    #[schemars(extend("examples" = [["network:models.example.com"]]))]
+    grants: Vec<String>,
+    /// Its own files and folders, which it may read and write in the sandbox. Only in your own settings.
+    #[schemars(extend("examples" = [["~/.my-agent"]]))]
+    state: Vec<String>,
+    /// Whether it is left out.
+    #[schemars(extend("default" = false), extend("examples" = [true]))]
+    disabled: bool,
 }
 
 /// One language server.

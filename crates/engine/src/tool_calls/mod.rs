@@ -8,6 +8,7 @@ mod asking;
 mod case;
 mod cause;
 pub(crate) mod context;
+pub(crate) mod foreign;
 pub(crate) mod input;
 mod leftovers;
 mod own_calls;

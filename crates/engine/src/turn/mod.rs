@@ -5,6 +5,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod compaction;
+mod external;
 mod failover;
 pub(crate) mod goal;
 mod images;
@@ -43,6 +44,7 @@ use crate::tool_calls::{self, CallsEnd};
 use crate::tool_search::ToolList;
 use answer::{Answer, AnswerEnd, StepPosition};
 pub(crate) use compaction::clearing;
+pub use external::{AGENT_PREFIX, is_of_agent};
 use loops::LoopDetector;
 pub(crate) use state::Turn;
 
@@ -127,6 +129,9 @@ impl Turn {
 
     /// One model answer and the calls it asks for. `may_compact`: a request that does not fit is not the last word.
     async fn run_step(&mut self, step: u32, loops: &mut LoopDetector, may_compact: bool) -> Next {
+        if let Some(agent) = self.model.agent() {
+            return external::run(self, step, agent).await;
+        }
         self.session.show_progress("Waiting model");
         let info = self.model.info();
         let tools = ToolList::new(self.tools(), &self.session, &info);
