@@ -14,6 +14,7 @@ use domain::tool_call::{ToolCall, ToolState};
 use domain::{AskId, AskKind, Event, Failure, ItemId, Outcome, TextCursor, visible_json};
 
 use crate::call_ids::CallIds;
+use crate::compaction;
 use crate::dialect::Projection;
 use crate::tool_calls::{self, CallName};
 use crate::wire::ChatId;
@@ -30,6 +31,8 @@ pub(crate) struct PublishedProjection {
     asks: HashMap<ItemId, AskId>,
     call_ids: CallIds,
     has_user_text: bool,
+    /// The turn is the command that compacts the chat.
+    is_compacting: bool,
     /// A title that waits for the user's text.
     held_title: Option<String>,
     /// The newest item of a turn that is over. Its facts have shown its text; parts of it may still come after them.
@@ -171,6 +174,8 @@ impl PublishedProjection {
                 let text = Cow::Owned(format!("{text}\n"));
                 sink.push(Role::User, Content::Text { text, content_id: Some(id.to_string()) });
                 self.has_user_text = true;
+                self.is_compacting =
+                    matches!(&item.kind, ItemKind::Command { text } if compaction::is_command(text));
                 self.send_title(sink);
             }
             ItemKind::AgentMessage { text, .. } => {
@@ -192,6 +197,11 @@ impl PublishedProjection {
                 sink.push(Role::Assistant, Content::Url { title, url });
             }
             ItemKind::SystemText { text } if ended => sink.system_text(format!("\n{text}\n")),
+            ItemKind::Compaction { summary, .. } if ended && self.is_compacting => {
+                compaction::contents(id, summary)
+                    .into_iter()
+                    .for_each(|(role, content)| sink.push(role, content));
+            }
             ItemKind::Compaction { .. } if ended => {
                 sink.system_text("\nEarlier messages are now represented by a summary.\n".into());
             }

@@ -313,7 +313,8 @@ struct ChatSection {
     /// Whether a model gives a new chat its title; otherwise the first words of the first prompt do.
     #[schemars(extend("default" = true), extend("examples" = [false]))]
     title: bool,
-    /// The model that makes titles; without it a small model of the chat's provider.
+    /// The model that makes titles; without it a small model of the chat's provider, else the chat's own model. The embedded
+    /// model makes none.
     #[schemars(extend("examples" = ["openai/gpt-5-nano"]))]
     title_model: String,
     /// Whether new chats start trusted: their tool calls run without a question, except where a deny rule forbids them.

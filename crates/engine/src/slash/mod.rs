@@ -12,6 +12,7 @@ mod output;
 use domain::command::{Accepted, AcceptedStatus, SlashArgument, SlashCommand, SlashOrigin, TurnLimits};
 use domain::event::{Fact, Outcome};
 use domain::item::{ItemKind, Part};
+use domain::names::is_same_name;
 use domain::taint::Taint;
 use domain::{CancellationToken, Failure, Model, Reply, TurnId};
 use serde_json::Value;
@@ -200,7 +201,11 @@ pub(crate) fn parse(session: &Session, text: &str) -> Option<ParsedCommand> {
         CommandKind::Skill(
             format!("{}\n\n{}", crate::skills::text(&skill), rest.trim()).trim_end().to_owned(),
         )
-    } else if session.sources().flat_map(|source| source.prompts()).any(|prompt| prompt.name == name) {
+    } else if session
+        .sources()
+        .flat_map(|source| source.prompts())
+        .any(|prompt| is_same_name(&prompt.name, name))
+    {
         CommandKind::McpPrompt
     } else {
         return None;

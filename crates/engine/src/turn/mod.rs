@@ -29,7 +29,7 @@ use crate::hooks::{self, TurnHooks};
 use crate::paid_call::{self, PaidCall};
 use crate::recall::Recall;
 use crate::rules::FetchRule;
-use crate::session::Session;
+use crate::session::{Session, title};
 use crate::skills::{KnownSkills, LoadSkill};
 use crate::spending;
 use crate::subagents::SpawnAgent;
@@ -85,7 +85,13 @@ impl Turn {
         if let Outcome::Failed { failure } = &mut outcome {
             failure.is_too_long = false;
         }
+        title::finish_turn(&self, &outcome);
         outcome
+    }
+
+    /// What the model would be sent next.
+    pub(crate) fn prompt_now(&self) -> Prompt {
+        self.prompt(&ToolList::new(self.tools(), &self.session, &self.model.info()))
     }
 
     async fn run_steps(&mut self) -> Result<Outcome, Failure> {
