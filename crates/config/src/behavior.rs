@@ -25,6 +25,7 @@ pub struct BehaviorSettings {
     /// As a subagent it works in a git worktree of its own.
     pub worktree: bool,
     pub auto_compact_percentage: Option<u64>,
+    pub auto_compact_tokens_left: Option<u64>,
     /// Beside the rules for all behaviors.
     pub approval: ApprovalRules,
     /// With the prompts for all behaviors where it has none of its own; `chat` is its system prompt.
@@ -69,6 +70,7 @@ impl BehaviorSettings {
             max_cost: cursor.get("maxCost").dollars(),
             worktree: cursor.get("worktree").flag().unwrap_or(false),
             auto_compact_percentage: cursor.get("autoCompactPercentage").number(1..=100),
+            auto_compact_tokens_left: cursor.get("autoCompactTokensLeft").number(1..=u64::MAX),
             approval,
             prompts,
         }

@@ -96,6 +96,10 @@ pub struct ChatSettings {
     /// Whether new chats start trusted.
     pub default_trust: bool,
     pub auto_compact_percentage: u64,
+    /// A chat is summarized, too, when fewer tokens of the window are left.
+    pub auto_compact_tokens_left: Option<u64>,
+    /// Instructions are read anew for each prompt.
+    pub auto_sync_system_prompt: bool,
     pub max_steps: u64,
     /// Days; `None` keeps chats.
     pub retention_days: Option<u64>,
@@ -246,6 +250,14 @@ impl Settings {
         own.unwrap_or(self.chat.auto_compact_percentage)
     }
 
+    /// The tokens of a window that a chat may fill before it is summarized.
+    pub fn auto_compact_limit(&self, behavior: &str, window: u64) -> u64 {
+        let left = self.behavior(behavior).and_then(|own| own.auto_compact_tokens_left);
+        let left = left.or(self.chat.auto_compact_tokens_left);
+        let by_percentage = window.saturating_mul(self.auto_compact_percentage(behavior)) / 100;
+        left.map_or(by_percentage, |left| by_percentage.min(window.saturating_sub(left)).max(1))
+    }
+
     /// The user's own prompts for this behavior.
     pub fn prompts(&self, behavior: &str) -> &Prompts {
         self.behavior(behavior).map_or(&self.prompts, |own| &own.prompts)
@@ -286,6 +298,8 @@ impl ChatSettings {
             title_model: chat.get("titleModel").text(),
             default_trust: chat.get("defaultTrust").flag().unwrap_or_default(),
             auto_compact_percentage: root.get("autoCompactPercentage").number(1..=100).unwrap_or_default(),
+            auto_compact_tokens_left: root.get("autoCompactTokensLeft").number(1..=u64::MAX),
+            auto_sync_system_prompt: chat.get("autoSyncSystemPrompt").flag().unwrap_or_default(),
             max_steps: root.get("maxSteps").number(1..=100_000).unwrap_or_default(),
             retention_days: retention_days(&root.get("chatRetentionDays")),
             theme: ChatTheme::read(&chat.get("theme")),

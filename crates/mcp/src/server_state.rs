@@ -204,6 +204,8 @@ impl ServerState {
                 .map(|definition| definition.spec.clone())
                 .chain(offer.reads_resources().then(|| resources::tool_spec(&self.config.name)))
                 .collect(),
+            prompts: offer.prompts.iter().map(|entry| entry.as_named_by_server()).collect(),
+            resources: offer.resources,
         }
     }
 

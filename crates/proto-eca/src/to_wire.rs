@@ -14,6 +14,7 @@ use domain::tool_call::{ToolCall, ToolState};
 use domain::{AskId, AskKind, Event, Failure, ItemId, Outcome, TextCursor, visible_json};
 
 use crate::call_ids::CallIds;
+use crate::catalog;
 use crate::compaction;
 use crate::dialect::Projection;
 use crate::tool_calls::{self, CallName};
@@ -31,7 +32,8 @@ pub(crate) struct PublishedProjection {
     asks: HashMap<ItemId, AskId>,
     call_ids: CallIds,
     has_user_text: bool,
-    /// The turn is the command that compacts the chat.
+    /// The turn is a command of the user, and whether it is the one that compacts the chat.
+    is_command: bool,
     is_compacting: bool,
     /// A title that waits for the user's text.
     held_title: Option<String>,
@@ -129,6 +131,9 @@ impl PublishedProjection {
                 if self.has_user_text {
                     self.send_title(sink);
                 }
+                if self.is_command {
+                    sink.out.extend(catalog::selected(sink.chat, change).map(Outbound::Config));
+                }
             }
             Fact::TurnStarted { .. } => sink.status("running"),
             Fact::TurnEnded { outcome, .. } => {
@@ -171,11 +176,11 @@ impl PublishedProjection {
         let id = item.id;
         match &item.kind {
             ItemKind::UserMessage { text, .. } | ItemKind::Command { text } if ended => {
-                let text = Cow::Owned(format!("{text}\n"));
-                sink.push(Role::User, Content::Text { text, content_id: Some(id.to_string()) });
+                let shown = Cow::Owned(format!("{text}\n"));
+                sink.push(Role::User, Content::Text { text: shown, content_id: Some(id.to_string()) });
                 self.has_user_text = true;
-                self.is_compacting =
-                    matches!(&item.kind, ItemKind::Command { text } if compaction::is_command(text));
+                self.is_command = matches!(item.kind, ItemKind::Command { .. });
+                self.is_compacting = self.is_command && compaction::is_command(text);
                 self.send_title(sink);
             }
             ItemKind::AgentMessage { text, .. } => {

@@ -24,5 +24,9 @@ fn acp(engine: Engine, transport: Transport) -> BoxFuture<'static, std::io::Resu
 fn eca(engine: Engine, transport: Transport) -> BoxFuture<'static, std::io::Result<()>> {
     // The client's process is on another machine.
     let (parent, _) = mpsc::unbounded_channel();
-    Box::pin(proto_eca::serve(engine, transport, ServeOptions { parent, is_remote: true }))
+    Box::pin(proto_eca::serve(
+        engine,
+        transport,
+        ServeOptions { parent, is_remote: true, global_config: None },
+    ))
 }

@@ -167,6 +167,9 @@ struct SettingsFile {
     /// How full the context window may get, in percent, before a chat is summarized.
     #[schemars(extend("default" = 85), range(min = 1, max = 100), extend("examples" = [70]))]
     auto_compact_percentage: u64,
+    /// How many tokens must be left in the context window; with fewer, a chat is summarized too.
+    #[schemars(range(min = 1), extend("examples" = [20_000]))]
+    auto_compact_tokens_left: u64,
     /// How many answers of the model one prompt may take.
     #[schemars(extend("default" = 200), range(min = 1, max = 100_000), extend("examples" = [50]))]
     max_steps: u64,
@@ -194,6 +197,15 @@ struct SettingsFile {
     /// The file index.
     #[schemars(extend("x-unsupported" = true))]
     index: Map<String, Value>,
+    /// Which tools of servers are found by a search; many are always, see `dragoman docs mcp`.
+    #[schemars(extend("x-unsupported" = true))]
+    mcp_tool_search: Map<String, Value>,
+    /// How often servers are asked whether they are there; a server that is gone is noticed by its closed connection.
+    #[schemars(extend("x-unsupported" = true))]
+    mcp_keep_alive_seconds: u64,
+    /// How long a connection to a provider may take; it gets 15 seconds.
+    #[schemars(extend("x-unsupported" = true))]
+    connect_timeout_seconds: u64,
     /// Variants of models by a pattern of their names; `providers.*.models.*.variants` is supported.
     #[schemars(extend("x-unsupported" = true))]
     variants_by_model: Map<String, Value>,
@@ -317,6 +329,10 @@ struct ChatSection {
     /// model makes none.
     #[schemars(extend("examples" = ["openai/gpt-5-nano"]))]
     title_model: String,
+    /// Whether rules and instructions are read anew for each prompt, as `/sync-system-prompt` does once. A change of them
+    /// makes the provider read the whole chat again.
+    #[schemars(extend("default" = false), extend("examples" = [true]))]
+    auto_sync_system_prompt: bool,
     /// Whether new chats start trusted: their tool calls run without a question, except where a deny rule forbids them.
     /// It does not hold where nobody can be asked (`dragoman run`, `dragoman threads`); `--approve` is for those.
     #[schemars(extend("default" = false), extend("examples" = [true]))]

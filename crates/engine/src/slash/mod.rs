@@ -33,6 +33,7 @@ const SKILL_CREATE: &str = include_str!("../texts/skill_create.md");
 enum Native {
     Init,
     Compact,
+    Agent,
     Costs,
     Config,
     Doctor,
@@ -63,12 +64,13 @@ enum Native {
 }
 
 /// Command, name, description, argument.
-const NATIVE: [(Native, &str, &str, Option<&str>); 32] = [
+const NATIVE: [(Native, &str, &str, Option<&str>); 33] = [
     (Native::Init, "init", "Write or improve AGENTS.md for this project", None),
     (Native::Compact, "compact", "Replace the history by a summary", Some("what to keep")),
     (Native::Costs, "costs", "Tokens and money this chat has used", None),
     (Native::Config, "config", "The settings in force and where each comes from", None),
     (Native::Doctor, "doctor", "What is configured, reachable and missing", None),
+    (Native::Agent, "agent", "Show the agents, or switch to one", Some("agent")),
     (Native::Model, "model", "Show the models, or switch to one", Some("provider/model")),
     (
         Native::Resume,
@@ -211,6 +213,19 @@ pub(crate) fn parse(session: &Session, text: &str) -> Option<ParsedCommand> {
         return None;
     };
     Some(ParsedCommand { name: name.to_owned(), arguments, kind })
+}
+
+/// What a running turn is told: the text of a custom command or skill in place of its name. Other commands wait for the
+/// end of the turn.
+pub(crate) fn steered(session: &Session, text: String) -> Result<String, Failure> {
+    match parse(session, &text).map(|command| command.kind) {
+        None => Ok(text),
+        Some(CommandKind::Custom(filled) | CommandKind::Skill(filled)) => Ok(filled),
+        Some(CommandKind::Native(_) | CommandKind::McpPrompt) => {
+            Err(Failure::user("A command does not run while the chat is answering.")
+                .hint("Send it when the answer is there."))
+        }
+    }
 }
 
 /// Whether the typed line is a command that restores files: `/undo` or `/redo`, without `preview`.

@@ -166,6 +166,9 @@ impl Launch {
     /// A turn on the history as it is.
     pub(crate) fn turn(self, actor: &mut Actor) -> Turn {
         let Launch { id, model, frontend, cancel, limits } = self;
+        if actor.session.workspace.settings.chat.auto_sync_system_prompt {
+            actor.instructions = None;
+        }
         let Instructions { system, fetched_rules } = instructions::of(actor, &model.info());
         let session = actor.session.clone();
         if !session.is_subagent() {

@@ -291,6 +291,8 @@ impl ToolSource for TestTools {
             url: None,
             error: None,
             tools: Vec::new(),
+            prompts: Vec::new(),
+            resources: Vec::new(),
         }]
     }
 
