@@ -75,6 +75,8 @@ pub struct Settings {
     pub include_parent_agents_files: bool,
 
     pub chat: ChatSettings,
+    /// Clients of the Agent Client Protocol may speak version 2.
+    pub acp_version_two: bool,
 
     /// A stream that stays silent for so long is an error.
     pub stream_silence: Duration,
@@ -217,6 +219,7 @@ impl Settings {
             skills: paths(&root.get("skills")),
             completion_model: root.get("completion").get("model").text(),
             next_edit_model: root.get("nextEdit").get("model").text(),
+            acp_version_two: root.get("acp").get("v2").flag().unwrap_or(true),
             rewrite_model: root.get("rewrite").get("model").text(),
             chat_inline: InlineChatSettings::read(&root.get("chatInline")),
             prompts,

@@ -47,6 +47,7 @@ pub(crate) fn features(capabilities: &acp::ClientCapabilities) -> ClientFeatures
         notices: session.is_some_and(|it| it.notices.is_some()),
         compaction: session.is_some_and(|it| it.compaction.is_some()),
         boolean_options: options.is_some_and(|it| it.boolean.is_some()),
+        version_two: false,
     }
 }
 

@@ -22,7 +22,7 @@ use crate::paths::{ForbiddenPaths, ResolvedPath};
 use crate::tool::directory_tree::tree;
 use crate::tool::fetch_url::{page, window};
 use crate::tool::glob;
-use crate::tool::read_file::{LineWindow, load_image, load_text};
+use crate::tool::read_file::{LineWindow, load_document, load_image, load_text};
 use crate::walk::Walk;
 use crate::web::fetch::Fetcher;
 
@@ -191,7 +191,13 @@ impl Contexts {
         if let Some(image) = self.files.blocking(&path, move |_, path| load_image(&path, max)).await? {
             return Ok(vec![Part::text(format!("The image {}:", path.shown())), image]);
         }
-        let (text, how) = match client_text(&path, port, &self.files.limits).await {
+        let unsaved = client_text(&path, port, &self.files.limits).await;
+        let of_editor = unsaved.clone();
+        let document = self.files.blocking(&path, move |_, path| load_document(&path, of_editor.as_deref()));
+        if let Some(document) = document.await? {
+            return Ok(self.wrap_lines(&path, lines, &document));
+        }
+        let (text, how) = match unsaved {
             Some(text) => (text, SeenVia::Client),
             None => {
                 let document =
@@ -208,15 +214,20 @@ impl Contexts {
         if how == SeenVia::Client {
             self.files.seen.record(&scope.session, path.path(), TextStamp::from_text(&text), how);
         }
+        Ok(self.wrap_lines(&path, lines, NormalizedText::new(&text).text()))
+    }
+
+    /// The lines of a text that were asked for, named by the file.
+    fn wrap_lines(&self, path: &ResolvedPath, lines: Option<(u32, u32)>, text: &str) -> Vec<Part> {
         let (first, last) = lines.unwrap_or((1, u32::MAX));
         let skip = first.max(1) as usize - 1;
         let count = (last as usize).saturating_sub(skip).min(self.files.limits.read_lines).max(1);
         let window = LineWindow { skip, lines: count, bytes: self.files.limits.output_bytes };
         let range = lines.map_or(String::new(), |(first, last)| format!(" lines=\"{first}-{last}\""));
-        let shown = window.select_from_text(NormalizedText::new(&text).text());
+        let shown = window.select_from_text(text);
         // The user asked for these lines; where the others are is no news.
         let shown = if lines.is_some() { without_notice(&shown) } else { &shown };
-        Ok(wrap_in_tag("file", &format!("path=\"{}\"{range}", path.path().display()), shown))
+        wrap_in_tag("file", &format!("path=\"{}\"{range}", path.path().display()), shown)
     }
 
     /// The tree of a folder, and as many of its files as there is room for.

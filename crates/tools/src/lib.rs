@@ -4,6 +4,7 @@
 //! file and no session beyond its id. Invariant: every path goes through [`paths`] when it is used.
 
 pub mod contexts;
+mod documents;
 pub mod edit;
 mod editor;
 mod git_guard;

@@ -7,8 +7,10 @@ use rpc::{Framing, Transport};
 use serve::Endpoint;
 use tokio::sync::mpsc;
 
+use crate::commands::acp;
+
 pub(crate) const ENDPOINTS: [Endpoint; 2] = [
-    Endpoint { path: "/acp", framing: Framing::Newline, serve: acp },
+    Endpoint { path: "/acp", framing: Framing::Newline, serve: serve_acp },
     Endpoint { path: "/eca", framing: Framing::Header, serve: eca },
 ];
 
@@ -17,8 +19,8 @@ pub(crate) fn is_client(path: &str) -> bool {
     ENDPOINTS.iter().any(|endpoint| endpoint.path == path)
 }
 
-fn acp(engine: Engine, transport: Transport) -> BoxFuture<'static, std::io::Result<()>> {
-    Box::pin(proto_acp::serve_remote(engine, transport))
+fn serve_acp(engine: Engine, transport: Transport) -> BoxFuture<'static, std::io::Result<()>> {
+    Box::pin(proto_acp::serve_versions(engine, transport, true, acp::permits_version_two))
 }
 
 fn eca(engine: Engine, transport: Transport) -> BoxFuture<'static, std::io::Result<()>> {

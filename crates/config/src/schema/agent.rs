@@ -50,7 +50,7 @@ pub(super) struct Agent {
     /// How many tokens must be left in the context window; with fewer, a chat with this behavior is summarized too.
     #[schemars(range(min = 1), extend("examples" = [20_000]))]
     auto_compact_tokens_left: u64,
-    /// Which tools of servers are found by a search; many are always, see `dragoman docs mcp`.
+    /// Patterns of tools that are found by a search; `toolCall.toolSearch` is supported for all behaviors.
     #[schemars(extend("x-unsupported" = true))]
     mcp_tool_search: Map<String, Value>,
     /// Approval rules for this behavior, beside those for all.

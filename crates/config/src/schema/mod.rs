@@ -159,6 +159,8 @@ struct SettingsFile {
     #[schemars(extend("examples" = [{"guard": {"type": "preToolCall", "matcher": "eca__shell_command", "actions": [{"type": "shell", "shell": "~/bin/check.sh"}]}}]))]
     hooks: BTreeMap<String, Hook>,
 
+    /// Settings of the Agent Client Protocol.
+    acp: AcpSection,
     /// Settings of chats.
     chat: ChatSection,
     /// The text that an editor shows above a new chat.
@@ -197,7 +199,7 @@ struct SettingsFile {
     /// The file index.
     #[schemars(extend("x-unsupported" = true))]
     index: Map<String, Value>,
-    /// Which tools of servers are found by a search; many are always, see `dragoman docs mcp`.
+    /// Patterns of tools that are found by a search; `toolCall.toolSearch` is supported.
     #[schemars(extend("x-unsupported" = true))]
     mcp_tool_search: Map<String, Value>,
     /// How often servers are asked whether they are there; a server that is gone is noticed by its closed connection.
@@ -317,6 +319,14 @@ struct BudgetSection {
     /// The most that one prompt may cost.
     #[schemars(range(min = 0.0), extend("examples" = [1.5]))]
     run: f64,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+struct AcpSection {
+    /// Whether `dragoman acp` speaks the draft of version 2 with clients that ask for it.
+    #[schemars(extend("default" = true), extend("examples" = [false]))]
+    v2: bool,
 }
 
 #[derive(JsonSchema)]
