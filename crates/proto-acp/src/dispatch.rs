@@ -144,7 +144,7 @@ fn decode<T: DeserializeOwned>(params: &str) -> Result<T, Fault> {
 }
 
 async fn initialize(server: &mut Server, params: acp::InitializeRequest, responder: Responder) {
-    let has_terminal = params.client_capabilities.auth.terminal && !server.is_remote;
+    let has_terminal = from_wire::starts_logins(&params.client_capabilities) && !server.is_remote;
     if let Some(responder) = attach(server, params, responder).await {
         server.respond(responder, &initialize_response(has_terminal));
     }
@@ -203,7 +203,8 @@ fn initialize_response(has_terminal: bool) -> acp::InitializeResponse {
     if has_terminal {
         let login = acp::AuthMethodTerminal::new(TERMINAL_LOGIN, "Log in to a model provider")
             .description("Stores a provider's key, or signs in to GitHub Copilot, in a terminal.".to_owned());
-        methods.push(acp::AuthMethod::Terminal(login.args(vec!["--login".to_owned()])));
+        methods
+            .push(acp::AuthMethod::Terminal(login.args(vec!["--login".to_owned()]).meta(terminal_login())));
     }
     acp::InitializeResponse::new(agent_client_protocol_schema::ProtocolVersion::V1)
         .agent_capabilities(capabilities)
@@ -211,6 +212,13 @@ fn initialize_response(has_terminal: bool) -> acp::InitializeResponse {
         .agent_info(
             acp::Implementation::new("dragoman", env!("CARGO_PKG_VERSION")).title("Dragoman".to_owned()),
         )
+}
+
+/// The whole command, for clients of before the schema had it.
+fn terminal_login() -> Option<acp::Meta> {
+    let program = std::env::current_exe().ok()?;
+    let login = json!({"label": "Log in to a model provider", "command": program, "args": ["acp", "--login"], "env": {}});
+    Some(acp::Meta::from_iter([(from_wire::TERMINAL_AUTH.to_owned(), login)]))
 }
 
 /// There is no account to sign in to: the response says whether a model can be used.

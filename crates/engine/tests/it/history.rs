@@ -4,6 +4,8 @@ use domain::command::SessionSettings;
 use domain::{Command, Fact, Failure, Outcome};
 use testkit::ScriptedAnswer;
 
+use serde_json::json;
+
 use crate::bench::Bench;
 use crate::client::{Client, lines};
 
