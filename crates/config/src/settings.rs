@@ -248,19 +248,6 @@ impl Settings {
         self.behavior(behavior).and_then(|own| own.max_steps).unwrap_or(self.chat.max_steps)
     }
 
-    pub fn auto_compact_percentage(&self, behavior: &str) -> u64 {
-        let own = self.behavior(behavior).and_then(|own| own.auto_compact_percentage);
-        own.unwrap_or(self.chat.auto_compact_percentage)
-    }
-
-    /// The tokens of a window that a chat may fill before it is summarized.
-    pub fn auto_compact_limit(&self, behavior: &str, window: u64) -> u64 {
-        let left = self.behavior(behavior).and_then(|own| own.auto_compact_tokens_left);
-        let left = left.or(self.chat.auto_compact_tokens_left);
-        let by_percentage = window.saturating_mul(self.auto_compact_percentage(behavior)) / 100;
-        left.map_or(by_percentage, |left| by_percentage.min(window.saturating_sub(left)).max(1))
-    }
-
     /// The user's own prompts for this behavior.
     pub fn prompts(&self, behavior: &str) -> &Prompts {
         self.behavior(behavior).map_or(&self.prompts, |own| &own.prompts)

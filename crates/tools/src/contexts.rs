@@ -7,11 +7,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use domain::command::{Context, ContextQuery, FileContent, FileStat};
 use domain::host::Position;
 use domain::tool::{Scope, ToolContext};
 use domain::{BoxFuture, CancellationToken, Failure, HostCall, HostReply, Part, SessionId};
 
+use crate::documents::fitted_image;
 use crate::edit::disk;
 use crate::edit::files::{Files, blocking};
 use crate::edit::line_ends::NormalizedText;
@@ -172,7 +175,11 @@ impl Contexts {
             Context::Text { name, text } => {
                 Ok(wrap_in_tag("text", &format!("name=\"{name}\""), &self.truncate(text)))
             }
-            Context::Image { mime, data } => Ok(vec![Part::Image { mime: mime.clone(), data: data.clone() }]),
+            Context::Image { mime, data } => {
+                let fitted = STANDARD.decode(data.as_bytes()).ok().and_then(|bytes| fitted_image(&bytes));
+                let data = fitted.map_or_else(|| data.clone(), |bytes| STANDARD.encode(bytes).into());
+                Ok(vec![Part::Image { mime: mime.clone(), data }])
+            }
         }
     }
 

@@ -99,9 +99,9 @@ fn title_model(session: &Session, chat: &ModelInfo) -> Option<String> {
 
 fn first_words(session: &Session) -> String {
     let state = session.state();
-    let first = state.items().iter().find_map(|item| match &item.kind {
-        ItemKind::UserMessage { text, .. } => Some(shorten(text)),
-        _ => None,
+    let first = state.items().iter().find_map(|item| {
+        let ItemKind::UserMessage { text, .. } = &item.kind else { return None };
+        Some(shorten(text))
     });
     first.unwrap_or_default()
 }

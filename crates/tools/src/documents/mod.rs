@@ -7,8 +7,11 @@ mod notebook;
 mod pdf;
 mod pdf_font;
 mod pdf_syntax;
+mod png;
 
 use std::path::Path;
+
+pub(crate) use png::fitted as fitted_image;
 
 /// The readable text of a document; `None` where the file is another kind.
 pub(crate) fn text_of(path: &Path, bytes: &[u8]) -> Option<Result<String, String>> {

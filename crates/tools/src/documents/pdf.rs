@@ -83,12 +83,12 @@ fn collect(file: &File<'_>, node: &Object, inherited: &Dict, seen: &mut HashSet<
     }
     let Some(dict) = file.resolve(node).dict() else { return };
     let Page { resources, .. } = page(file, dict, inherited);
-    match file.get(dict, b"Kids") {
-        Object::List(kids) if seen.len() < 4 * MAX_PAGES => {
+    match file.get(dict, b"Kids").list() {
+        Some(kids) if seen.len() < 4 * MAX_PAGES => {
             kids.iter().for_each(|kid| collect(file, kid, &resources, seen, pages));
         }
-        _ if pages.len() < MAX_PAGES => pages.push(Page { dict: dict.clone(), resources }),
-        _ => {}
+        Some(_) | None if pages.len() < MAX_PAGES => pages.push(Page { dict: dict.clone(), resources }),
+        Some(_) | None => {}
     }
 }
 
@@ -240,9 +240,9 @@ impl Drawing<'_, '_> {
             b"TJ" => {
                 let Some(Object::List(parts)) = operands.first() else { return };
                 for part in parts {
-                    match part {
-                        Object::Number(back) => pen.advance(-back / 1000.0 * pen.size),
-                        part => show(pen, Some(part), font),
+                    match part.number() {
+                        Some(back) => pen.advance(-back / 1000.0 * pen.size),
+                        None => show(pen, Some(part), font),
                     }
                 }
             }
@@ -295,9 +295,7 @@ fn show(pen: &mut Pen, text: Option<&Object>, font: Option<&Font>) {
 }
 
 fn references(list: &[Object]) -> Vec<u32> {
-    list.iter()
-        .filter_map(|it| if let Object::Reference(number) = it { Some(*number) } else { None })
-        .collect()
+    list.iter().filter_map(Object::reference).collect()
 }
 
 #[cfg(test)]

@@ -93,15 +93,11 @@ impl Font {
         let Object::List(list) = differences else { return };
         let mut code = 0;
         for entry in list.iter().take(MAX_ENTRIES) {
-            match entry {
-                Object::Number(number) => code = number.clamp(0.0, 255.0) as u32,
-                Object::Name(name) => {
-                    if let Some(letter) = letter_of(name) {
-                        self.letters.insert(code, letter);
-                    }
-                    code += 1;
-                }
-                _ => {}
+            if let Some(number) = entry.number() {
+                code = number.clamp(0.0, 255.0) as u32;
+            } else if let Some(name) = entry.name() {
+                self.letters.extend(letter_of(name).map(|letter| (code, letter)));
+                code += 1;
             }
         }
     }
@@ -176,13 +172,9 @@ impl Font {
             if self.letters.len() >= MAX_ENTRIES {
                 return;
             }
-            let letter = match letters {
-                Object::List(list) => list.get(nth as usize).and_then(|it| match it {
-                    Object::Text(letter) => Some(utf16(letter)),
-                    _ => None,
-                }),
-                Object::Text(letter) => following(&utf16(letter), nth),
-                _ => None,
+            let letter = match letters.list() {
+                Some(list) => list.get(nth as usize).and_then(Object::text).map(utf16),
+                None => letters.text().and_then(|letter| following(&utf16(letter), nth)),
             };
             self.letters.extend(letter.map(|letter| (code, letter)));
         }

@@ -34,6 +34,26 @@ impl Object {
         if let Self::Number(number) = self { Some(*number) } else { None }
     }
 
+    pub(super) fn name(&self) -> Option<&[u8]> {
+        if let Self::Name(name) = self { Some(name) } else { None }
+    }
+
+    pub(super) fn text(&self) -> Option<&[u8]> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+
+    pub(super) fn list(&self) -> Option<&[Object]> {
+        if let Self::List(list) = self { Some(list) } else { None }
+    }
+
+    pub(super) fn reference(&self) -> Option<u32> {
+        if let Self::Reference(number) = self { Some(*number) } else { None }
+    }
+
+    fn is_word(&self, wanted: &[u8]) -> bool {
+        matches!(self, Self::Word(word) if word == wanted)
+    }
+
     pub(super) fn dict(&self) -> Option<&Dict> {
         if let Self::Dict(dict) = self { Some(dict) } else { None }
     }
@@ -181,10 +201,12 @@ impl<'a> Reader<'a> {
         self.at += 1;
         let mut list = Vec::new();
         while let Some(object) = self.next(depth + 1) {
-            match object {
-                Object::Word(word) if word == b"]" => break,
-                Object::Word(word) if word == b"R" => join_reference(&mut list),
-                object => list.push(object),
+            if object.is_word(b"]") {
+                break;
+            } else if object.is_word(b"R") {
+                join_reference(&mut list);
+            } else {
+                list.push(object);
             }
         }
         Object::List(list)
@@ -194,13 +216,13 @@ impl<'a> Reader<'a> {
         self.at += 2;
         let mut parts = Vec::new();
         while let Some(object) = self.next(depth + 1) {
-            match object {
-                Object::Word(word) if word == b">" => {
-                    self.at += usize::from(self.peek(0) == Some(b'>'));
-                    break;
-                }
-                Object::Word(word) if word == b"R" => join_reference(&mut parts),
-                object => parts.push(object),
+            if object.is_word(b">") {
+                self.at += usize::from(self.peek(0) == Some(b'>'));
+                break;
+            } else if object.is_word(b"R") {
+                join_reference(&mut parts);
+            } else {
+                parts.push(object);
             }
         }
         let mut dict = Dict::new();
@@ -341,17 +363,12 @@ impl<'a> File<'a> {
         let start = *self.streams.get(&number)?;
         let end = self.stream_end(Some(&dict), start);
         let raw = &self.bytes[start.min(self.bytes.len())..end.min(self.bytes.len())];
-        let filters = match self.get(&dict, b"Filter") {
-            Object::Name(name) => vec![name.clone()],
-            Object::List(list) => list
-                .iter()
-                .filter_map(|it| if let Object::Name(name) = it { Some(name.clone()) } else { None })
-                .collect(),
-            _ => Vec::new(),
-        };
+        let filter = self.get(&dict, b"Filter");
+        let one = std::slice::from_ref(filter);
+        let filters: Vec<&[u8]> = filter.list().unwrap_or(one).iter().filter_map(Object::name).collect();
         match filters.as_slice() {
             [] => Some(raw.to_vec()),
-            [name] if name == b"FlateDecode" && self.inflated < MAX_INFLATED => {
+            [b"FlateDecode"] if self.inflated < MAX_INFLATED => {
                 let mut data = Vec::new();
                 // What was inflated before an error is text all the same.
                 let _ = ZlibDecoder::new(raw).take(MAX_STREAM).read_to_end(&mut data);

@@ -185,8 +185,13 @@ pub fn load_image(path: &ResolvedPath, max: u64) -> Result<Option<Part>, String>
         return Ok(None);
     }
     let Some(mime) = mime_of(&head) else { return Ok(None) };
-    let Some(loaded) = disk::load(path, max)? else { return Ok(None) };
-    Ok(Some(Part::Image { mime: mime.to_owned(), data: STANDARD.encode(loaded.bytes).into() }))
+    let most = if mime == "image/png" { MAX_DOCUMENT.max(max) } else { max };
+    let Some(loaded) = disk::load(path, most)? else { return Ok(None) };
+    let bytes = documents::fitted_image(&loaded.bytes).unwrap_or(loaded.bytes);
+    if bytes.len() as u64 > max {
+        return Err(format!("{} is too large for a model; make it smaller first.", path.shown()));
+    }
+    Ok(Some(Part::Image { mime: mime.to_owned(), data: STANDARD.encode(bytes).into() }))
 }
 
 fn mime_of(head: &[u8; 12]) -> Option<&'static str> {
