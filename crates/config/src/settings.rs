@@ -258,7 +258,7 @@ impl Settings {
         self.behavior(name).and_then(|own| own.base.as_deref()).unwrap_or(canonical_behavior(name))
     }
 
-    fn behavior(&self, name: &str) -> Option<&BehaviorSettings> {
+    pub(crate) fn behavior(&self, name: &str) -> Option<&BehaviorSettings> {
         self.behaviors.get(canonical_behavior(name))
     }
 }

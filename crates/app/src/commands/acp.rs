@@ -19,6 +19,6 @@ pub(crate) fn run(arguments: &ConnectArguments, level: Option<Level>) -> ExitCod
 }
 
 /// The setting is read only for a client that asks for version 2.
-pub(crate) fn permits_version_two() -> bool {
+fn permits_version_two() -> bool {
     config::resolve(&Environment::from_process(), &Inputs::default()).settings.acp_version_two
 }

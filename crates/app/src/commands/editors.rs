@@ -7,8 +7,6 @@ use rpc::{Framing, Transport};
 use serve::Endpoint;
 use tokio::sync::mpsc;
 
-use crate::commands::acp;
-
 pub(crate) const ENDPOINTS: [Endpoint; 2] = [
     Endpoint { path: "/acp", framing: Framing::Newline, serve: serve_acp },
     Endpoint { path: "/eca", framing: Framing::Header, serve: eca },
@@ -20,7 +18,8 @@ pub(crate) fn is_client(path: &str) -> bool {
 }
 
 fn serve_acp(engine: Engine, transport: Transport) -> BoxFuture<'static, std::io::Result<()>> {
-    Box::pin(proto_acp::serve_versions(engine, transport, true, acp::permits_version_two))
+    // The relay of an editor opens chats again by messages of version 1.
+    Box::pin(proto_acp::serve_versions(engine, transport, true, || false))
 }
 
 fn eca(engine: Engine, transport: Transport) -> BoxFuture<'static, std::io::Result<()>> {
