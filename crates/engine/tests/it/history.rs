@@ -150,6 +150,8 @@ async fn the_model_of_a_chat_makes_its_title_where_there_is_no_cheaper_one() {
         let mut client = bench.client().await;
         client.prompt("the first words").await.unwrap();
         assert_eq!(client.until_fact(set_title).await, "A fine title", "{single_slot}");
+        // The answer may end after the title.
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         let prompts = bench.models.prompts();
         let [(_, first), (_, second)] = &prompts[..] else { panic!("{} requests", prompts.len()) };
         let (chat, title) = if first.tools.is_empty() { (second, first) } else { (first, second) };
@@ -163,6 +165,7 @@ async fn the_model_of_a_chat_makes_its_title_where_there_is_no_cheaper_one() {
         }
         // Once for a chat, and what is asked beside it is no part of it.
         client.run("and now").await;
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         let last = bench.models.prompts().pop().unwrap().1;
         assert_eq!(bench.models.prompts().len(), 3);
         assert!(!format!("{:?}", last.entries).contains("title of at most"));
