@@ -468,7 +468,7 @@ mod tests {
         let sent = PublishedProjection::default().project(ChatId::Text("c"), event);
         let texts = sent.iter().filter_map(|sent| match sent {
             Outbound::Content(it) => Some(serde_json::to_string(&it.content).expect("JSON")),
-            Outbound::Draft(_) | Outbound::Status(_) | Outbound::Message(_) => None,
+            Outbound::Draft(_) | Outbound::Status(_) | Outbound::Config(_) | Outbound::Message(_) => None,
         });
         texts.collect()
     }
