@@ -83,7 +83,7 @@ pub(crate) fn finish_turn(turn: &Turn, outcome: &Outcome) {
 fn is_made_after_turn(session: &Session, model: &ModelInfo) -> bool {
     let workspace = &session.workspace;
     model.single_slot
-        && workspace.recording.is_none()
+        && !session.decisions.is_recorded()
         && workspace.settings.chat.title
         && workspace.models.small_model(&model.id).is_none()
 }
@@ -91,7 +91,7 @@ fn is_made_after_turn(session: &Session, model: &ModelInfo) -> bool {
 /// `None`: a rule makes the title.
 fn title_model(session: &Session, chat: &ModelInfo) -> Option<String> {
     let workspace = &session.workspace;
-    if workspace.recording.is_some() {
+    if session.decisions.is_recorded() {
         return workspace.models.small_model(&chat.id);
     }
     let own = || Some(chat.id.clone()).filter(|id| !id.starts_with("local/"));
