@@ -137,11 +137,9 @@ impl Settings {
         own.unwrap_or(self.chat.auto_compact_percentage)
     }
 
-    /// The tokens of a window that a chat may fill before it is summarized.
-    pub fn auto_compact_limit(&self, behavior: &str, window: u64) -> u64 {
-        let left = self.behavior(behavior).and_then(|own| own.auto_compact_tokens_left);
-        let left = left.or(self.chat.auto_compact_tokens_left);
-        let by_percentage = window.saturating_mul(self.auto_compact_percentage(behavior)) / 100;
-        left.map_or(by_percentage, |left| by_percentage.min(window.saturating_sub(left)).max(1))
+    /// The tokens that must be left in the window of a chat.
+    pub fn auto_compact_tokens_left(&self, behavior: &str) -> Option<u64> {
+        let own = self.behavior(behavior).and_then(|own| own.auto_compact_tokens_left);
+        own.or(self.chat.auto_compact_tokens_left)
     }
 }
