@@ -3,7 +3,6 @@
 use crate::approval::ApprovalRules;
 use crate::cursor::Cursor;
 use crate::lazy_text::LazyText;
-use crate::settings::Settings;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BehaviorSettings {
@@ -128,18 +127,5 @@ impl Prompts {
             rewrite: self.rewrite.or_else(|| others.rewrite.clone()),
             tools: others.tools.iter().cloned().chain(self.tools).collect(),
         }
-    }
-}
-
-impl Settings {
-    pub fn auto_compact_percentage(&self, behavior: &str) -> u64 {
-        let own = self.behavior(behavior).and_then(|own| own.auto_compact_percentage);
-        own.unwrap_or(self.chat.auto_compact_percentage)
-    }
-
-    /// The tokens that must be left in the window of a chat.
-    pub fn auto_compact_tokens_left(&self, behavior: &str) -> Option<u64> {
-        let own = self.behavior(behavior).and_then(|own| own.auto_compact_tokens_left);
-        own.or(self.chat.auto_compact_tokens_left)
     }
 }
