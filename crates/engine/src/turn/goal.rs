@@ -73,9 +73,22 @@ pub(crate) fn current(items: &[Item]) -> Option<&Goal> {
     items.iter().rev().find_map(|item| match &item.kind {
         ItemKind::Note(note) => match &note.about {
             NoteAbout::Goal(goal) => Some(&**goal),
-            _ => None,
+            NoteAbout::Verification
+            | NoteAbout::Instructions
+            | NoteAbout::ResultsCleared { .. }
+            | NoteAbout::Review
+            | NoteAbout::Report => None,
         },
-        _ => None,
+        ItemKind::UserMessage { .. }
+        | ItemKind::AgentMessage { .. }
+        | ItemKind::Reasoning { .. }
+        | ItemKind::ToolCall(_)
+        | ItemKind::Citation { .. }
+        | ItemKind::Compaction { .. }
+        | ItemKind::Command { .. }
+        | ItemKind::SystemText { .. }
+        | ItemKind::Hook(_)
+        | ItemKind::Flag { .. } => None,
     })
 }
 
@@ -239,7 +252,9 @@ async fn run_check(turn: &Turn, step: u32, tools: &ToolList, loops: &mut LoopDet
             Check::Ends(Outcome::Failed { failure })
         }
         _ if succeeded(call) => Check::Succeeded,
-        _ => Check::Failed,
+        ToolState::Preparing | ToolState::Waiting { .. } | ToolState::Running | ToolState::Done => {
+            Check::Failed
+        }
     }
 }
 
@@ -253,7 +268,16 @@ fn has_changed_since_check(turn: &Turn) -> bool {
             !call.error
                 && (matches!(call.details, Some(Details::FileChange(_))) || call.name == "apply_patch")
         }
-        _ => false,
+        ItemKind::UserMessage { .. }
+        | ItemKind::AgentMessage { .. }
+        | ItemKind::Reasoning { .. }
+        | ItemKind::Citation { .. }
+        | ItemKind::Compaction { .. }
+        | ItemKind::Command { .. }
+        | ItemKind::SystemText { .. }
+        | ItemKind::Hook(_)
+        | ItemKind::Flag { .. }
+        | ItemKind::Note(_) => false,
     })
 }
 
@@ -263,7 +287,16 @@ fn audit_verdict(turn: &Turn) -> Option<bool> {
     let mut answers = state.items().iter().rev().take_while(|item| !matches!(item.kind, ItemKind::Note(_)));
     answers.find_map(|item| match &item.kind {
         ItemKind::AgentMessage { text, .. } => verdict_in(text),
-        _ => None,
+        ItemKind::UserMessage { .. }
+        | ItemKind::Reasoning { .. }
+        | ItemKind::ToolCall(_)
+        | ItemKind::Citation { .. }
+        | ItemKind::Compaction { .. }
+        | ItemKind::Command { .. }
+        | ItemKind::SystemText { .. }
+        | ItemKind::Hook(_)
+        | ItemKind::Flag { .. }
+        | ItemKind::Note(_) => None,
     })
 }
 
