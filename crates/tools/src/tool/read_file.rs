@@ -36,7 +36,6 @@ pub struct Input {
     /// Lines to skip
     #[serde(default, alias = "offset", deserialize_with = "lenient::number")]
     line_offset: Option<usize>,
-    /// Most lines
     #[serde(default, deserialize_with = "lenient::number")]
     limit: Option<usize>,
 }
