@@ -53,6 +53,7 @@ fn defaults() -> Value {
             "toolSearch": {"abovePercent": 10, "byProvider": true},
         },
         "chat": {"title": true, "defaultTrust": false, "verifyChanges": true, "theme": "auto", "viMode": false, "inline": false},
+        "memory": {"enabled": true, "writeMode": "agent"},
         "autoCompactPercentage": 85,
         "maxSteps": 200,
         "goal": {"maxSteps": 50, "maxMinutes": 30},

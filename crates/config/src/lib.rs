@@ -14,6 +14,7 @@
 //! - Each key stands in the schema (`schema`) and has a reader, or is reported as not supported.
 //! - Secrets are looked up at their first use, shown masked, and known to the `Redactor`.
 
+mod acp_agents;
 mod address;
 mod agent_files;
 mod approval;
@@ -21,6 +22,7 @@ mod aws;
 mod behavior;
 mod budget;
 mod changed_files;
+mod claude;
 mod clock;
 mod credentials;
 mod cursor;
@@ -44,9 +46,12 @@ mod mcp;
 mod mcp_edit;
 mod mcp_logins;
 mod model_families;
+mod memory;
 mod netrc;
 mod network;
 mod origin;
+pub mod places;
+mod plugin_files;
 pub mod plugins;
 mod private_file;
 mod provider;
@@ -72,6 +77,7 @@ mod variables;
 mod web_search;
 mod worker;
 
+pub use acp_agents::{AcpAgent, AcpAgentFile, is_agent_name};
 pub use address::masked as masked_address;
 pub use approval::{Approval, ApprovalRules, Rule};
 pub use aws::{AwsContainer, AwsSettings};
@@ -83,7 +89,7 @@ pub use custom_tools::CustomTool;
 pub use destination::VENDOR_HOSTS;
 pub use environment::Environment;
 pub use goal::GoalSettings;
-pub use hooks::{BlockingHook, Hook, HookAction, HookCommand, HookEvent, HookMatcher};
+pub use hooks::{BlockingHook, Hook, HookAction, HookCommand, HookEvent, HookFormat, HookMatcher};
 pub use ignored_keys::IgnoredKey;
 pub use inline_chat::InlineChatSettings;
 pub use language_servers::LanguageServer;
@@ -93,6 +99,7 @@ pub use mcp::{McpGrant, McpOauth, McpServer, McpTransport};
 pub use mcp_edit::McpFile;
 pub use mcp_logins::McpLoginFile;
 pub use model_families::{EditFormat, FamilyRule};
+pub use memory::MemorySettings;
 pub use network::NetworkSettings;
 pub use origin::Origin;
 pub use provider::{ModelSettings, ProviderSettings};

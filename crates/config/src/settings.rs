@@ -1,6 +1,7 @@
 //! The resolved settings as types. A field exists only where some crate acts on it; keys without effect stand in the
 //! schema as `x-unsupported`. This module does not know the defaults of models, prompts and vendors.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use domain::Level;
 use indexmap::IndexMap;
 use serde_json::Value;
 
+use crate::acp_agents::{self, AcpAgent};
 use crate::approval::{self, Approval, ApprovalRules};
 use crate::aws::AwsSettings;
 use crate::behavior::{BehaviorSettings, Prompts};
@@ -22,6 +24,7 @@ use crate::legacy_keys::canonical_behavior;
 use crate::managed::ManagedRules;
 use crate::mcp::McpServer;
 use crate::model_families::{self, FamilyRule};
+use crate::memory::MemorySettings;
 use crate::network::NetworkSettings;
 use crate::origin::Origin;
 use crate::provider::ProviderSettings;
@@ -54,6 +57,7 @@ pub struct Settings {
     pub store: Option<StoreAddress>,
     pub sandbox: SandboxSettings,
     pub undo: UndoSettings,
+    pub memory: MemorySettings,
     pub worker: WorkerSettings,
 
     pub tools: ToolSettings,
@@ -61,6 +65,8 @@ pub struct Settings {
     pub hooks: Vec<Hook>,
     pub mcp_servers: IndexMap<String, McpServer>,
     pub mcp_timeout: Duration,
+    /// Agents of other vendors.
+    pub acp_agents: Vec<AcpAgent>,
     pub web_search: Option<WebSearchSettings>,
     pub language_servers: Vec<LanguageServer>,
     /// How long a language server may take to answer.
@@ -154,6 +160,8 @@ pub struct ToolSettings {
     /// Found tools are loaded by the provider, where it can.
     pub search_by_provider: bool,
     pub custom: Vec<CustomTool>,
+    /// Shell lines that format a text from their input, by ending of files.
+    pub formatters: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -201,11 +209,13 @@ impl Settings {
             store: StoreAddress::read(&root.get("store")),
             sandbox: SandboxSettings::read(root),
             undo: UndoSettings::read(root),
+            memory: MemorySettings::read(&root.get("memory")),
             worker: WorkerSettings::read(&root.get("worker")),
             tools: ToolSettings::read(root, approval),
             hooks,
             mcp_servers: read_entries(&root.get("mcpServers"), McpServer::read),
             mcp_timeout: seconds("mcpTimeoutSeconds"),
+            acp_agents: acp_agents::read(&root.get("acpAgents")),
             web_search: WebSearchSettings::read(&root.get("webSearch")),
             language_servers: language_servers::read(&root.get("languageServers")),
             language_server_timeout: Duration::from_secs(
@@ -328,6 +338,7 @@ impl ToolSettings {
                 .unwrap_or_default(),
             search_by_provider: cursor.get("toolSearch").get("byProvider").flag().unwrap_or(true),
             custom: custom_tools::read(&root.get("customTools")),
+            formatters: custom_tools::read_formatters(&root.get("formatters")),
         }
     }
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::Stream;
 use serde_json::Value;
 
+use crate::agent::ExternalAgent;
 use crate::failure::Failure;
 use crate::ids::SessionId;
 use crate::item::{Part, ProviderBlock};
@@ -23,6 +24,11 @@ pub trait Model: Send + Sync {
 
     /// What is known of this model.
     fn info(&self) -> ModelInfo;
+
+    /// The agent behind the name, where it runs tools of its own: the engine then prompts it instead of calling `stream`.
+    fn agent(&self) -> Option<Arc<dyn ExternalAgent>> {
+        None
+    }
 }
 
 pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, Failure>> + Send>>;

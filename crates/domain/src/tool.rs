@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::host::{Abilities, HostCall, HostReply};
 use crate::ids::{ItemId, SessionId};
 use crate::item::Part;
-use crate::job::{Job, JobOutput};
+use crate::job::{Continued, Job, JobOutput};
 use crate::taint::Taint;
 pub use crate::text_format::TextFormat;
 use crate::tool_call::{Details, Location, Origin};
@@ -250,6 +250,9 @@ pub trait ToolContext: Send + Sync {
     /// Output for people while it runs.
     fn output(&self, text: &str);
 
+    /// The call's command goes on after its result.
+    fn goes_on(&self, _continued: Continued) {}
+
     /// Something that the people in the chat must know, once.
     fn notice(&self, _text: &str) {}
 
@@ -387,6 +390,11 @@ pub trait ToolSource: Send + Sync {
     /// What a job has printed. Reading it changes nothing for the model, which reads on where it was.
     fn job_output(&self, _id: &str) -> Option<JobOutput> {
         None
+    }
+
+    /// A chat was deleted: ends its jobs and deletes what was kept for it.
+    fn forget<'a>(&'a self, _session: &'a SessionId) -> BoxFuture<'a, ()> {
+        Box::pin(async {})
     }
 
     /// Ends the jobs of a chat that another process may take over soon.

@@ -3,7 +3,7 @@
 //! Invariants: commands leave in the order of the messages; a response leaves before the events its command causes,
 //! unless its method promises the contents first; a client that does not read stops nothing but its own output.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,6 +66,7 @@ pub async fn serve(engine: Engine, transport: Transport, options: ServeOptions) 
         pending_logins: PendingLogins::default(),
         sent_providers: None,
         unopened: HashMap::new(),
+        memory_told: HashSet::new(),
         completing: None,
     };
     server.run(inbox, peer.ended()).await;
@@ -113,6 +114,8 @@ pub(crate) struct Server {
     pub sent_providers: SentProviders,
     /// Settings of chats that the client has named and not begun.
     pub unopened: HashMap<SessionId, SessionSettings>,
+    /// Chats of which the client knows what the model is told of the memory.
+    pub memory_told: HashSet<SessionId>,
     /// Ends the inline completion that is under way when it is dropped.
     pub completing: Option<oneshot::Sender<()>>,
 }

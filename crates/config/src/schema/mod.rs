@@ -91,6 +91,8 @@ struct SettingsFile {
     sandbox_memory_megabytes: u64,
     /// How much of the former contents of files is kept for undo. Only your own files may set it; see `dragoman docs undo`.
     undo: UndoSection,
+    /// Facts that are kept across chats; see `dragoman docs memory`.
+    memory: MemorySection,
     /// What commands, hooks and MCP servers inherit.
     shell: ShellEnvironmentSection,
     /// The file that `${netrc:…}` reads; without it `~/.netrc` and `~/_netrc`.
@@ -105,6 +107,10 @@ struct SettingsFile {
     /// MCP servers by name: a program to start, or an address.
     #[schemars(extend("examples" = [{"memory": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]}}]))]
     mcp_servers: BTreeMap<String, McpServerEntry>,
+    /// Agents of other vendors that speak the Agent Client Protocol, by name: `acp:NAME/default` is such an agent as a model. Known
+    /// agents that are installed need no entry; the name of one changes it. See `dragoman docs other-agents`.
+    #[schemars(extend("examples" = [{"mine": {"command": "my-agent", "args": ["acp"]}, "codex": {"grants": ["git-write"]}}]))]
+    acp_agents: BTreeMap<String, AcpAgentEntry>,
     /// Seconds that an MCP server may take to start, and to answer one call.
     #[schemars(extend("default" = 60), range(min = 1, max = 86_400), extend("examples" = [120]))]
     mcp_timeout_seconds: u64,
@@ -130,6 +136,10 @@ struct SettingsFile {
     #[schemars(extend("default" = 30), range(min = 1, max = 600), extend("examples" = [90]))]
     lsp_timeout_seconds: u64,
 
+    /// Shell lines that run after a change of a file, by the ending of its name. Each gets the text as its input and prints
+    /// it formatted; `$FILE` is the path. They run in the sandbox and cannot write; see `dragoman docs shell`.
+    #[schemars(extend("examples" = [{"rs": "rustfmt --edition 2024", "ts": "npx prettier --stdin-filepath \"$FILE\""}]))]
+    formatters: BTreeMap<String, String>,
     /// Commands of your own that the model may call as tools, by name. They are reviewed and run as the lines of
     /// `shell_command` are; see `dragoman docs extending`.
     #[schemars(extend("examples" = [{"find-file": {"description": "Finds files by name.", "command": "find . -name {{pattern}}", "schema": {"properties": {"pattern": {"type": "string"}}, "required": ["pattern"]}}}]))]
@@ -283,6 +293,20 @@ enum WorkerApproval {
 
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase", deny_unknown_fields)]
+struct MemorySection {
+    /// Whether there is a memory. A project's file can switch it off without trust.
+    #[schemars(extend("default" = true), extend("examples" = [false]))]
+    enabled: bool,
+    /// `agent`: the model may propose entries, too. `explicit`: only you keep them.
+    #[schemars(extend("default" = "agent"), extend("examples" = ["explicit"]))]
+    write_mode: String,
+    /// Whether deleting a chat removes the entries that came from it.
+    #[schemars(extend("default" = false), extend("examples" = [true]))]
+    delete_with_chats: bool,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
 struct UndoSection {
     /// The largest file that is kept, in MiB. Commands that would delete a larger one ask first.
     #[schemars(extend("default" = 64), range(min = 1, max = 1_000_000), extend("examples" = [256]))]
@@ -357,6 +381,33 @@ struct WebSearchSection {
     /// `openai-responses` or `gemini`.
     #[schemars(extend("examples" = ["google/gemini-2.5-flash"]))]
     model: String,
+}
+
+/// One agent.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct AcpAgentEntry {
+    /// The program. Without it, the one of the known agent of this name.
+    #[schemars(extend("examples" = ["my-agent"]))]
+    command: String,
+    /// Its arguments.
+    #[schemars(extend("examples" = [["acp"]]))]
+    args: Vec<String>,
+    /// Variables for it. Only in your own settings.
+    #[schemars(extend("examples" = [{"MY_AGENT_KEY": "${env:MY_AGENT_KEY}"}]))]
+    env: BTreeMap<String, String>,
+    /// Whether the sandbox holds the whole agent. Only your own settings may switch it off.
+    #[schemars(extend("default" = true), extend("examples" = [false]))]
+    sandbox: bool,
+    /// What its sandbox is granted beyond its rules: see `dragoman docs sandbox`. Only in your own settings.
+    #[schemars(extend("examples" = [["network:models.example.com"]]))]
+    grants: Vec<String>,
+    /// Its own files and folders, which it may read and write in the sandbox. Only in your own settings.
+    #[schemars(extend("examples" = [["~/.my-agent"]]))]
+    state: Vec<String>,
+    /// Whether it is left out.
+    #[schemars(extend("default" = false), extend("examples" = [true]))]
+    disabled: bool,
 }
 
 /// One language server.

@@ -7,6 +7,7 @@ pub(crate) mod aside;
 mod costs;
 mod export;
 mod goal;
+mod jobs;
 mod lists;
 mod output;
 
@@ -57,16 +58,19 @@ enum Native {
     Context,
     Fork,
     Export,
+    Jobs,
     Chats,
     Aside,
     SyncSystemPrompt,
+    /// `/memory` and `/memory-consolidate`.
+    Memory,
     Goal,
     /// What does it, where a chat is no place for it.
     Elsewhere(&'static str),
 }
 
 /// Command, name, description, argument.
-const NATIVE: [(Native, &str, &str, Option<&str>); 33] = [
+const NATIVE: [(Native, &str, &str, Option<&str>); 36] = [
     (Native::Init, "init", "Write or improve AGENTS.md for this project", None),
     (Native::Compact, "compact", "Replace the history by a summary", Some("what to keep")),
     (
@@ -108,6 +112,12 @@ const NATIVE: [(Native, &str, &str, Option<&str>); 33] = [
     (Native::Context, "context", "What fills the context window", None),
     (Native::Fork, "fork", "A new chat with the history of this one", None),
     (Native::Export, "export", "Write this chat to a Markdown file of the workspace", Some("file")),
+    (
+        Native::Jobs,
+        "jobs",
+        "Commands that run in the background: list them, show or stop one",
+        Some("job, or stop job"),
+    ),
     (Native::Chats, "chats", "List the chats of this workspace", Some("words of the title")),
     (Native::Aside, "btw", "Ask something beside this chat; it is not sent again", Some("question")),
     (
@@ -116,6 +126,13 @@ const NATIVE: [(Native, &str, &str, Option<&str>); 33] = [
         "Use rules and instructions as they are now in this chat",
         None,
     ),
+    (
+        Native::Memory,
+        "memory",
+        "Facts that are kept across chats",
+        Some("add, project, forget, keep, apply, export"),
+    ),
+    (Native::Memory, "memory-consolidate", "Propose a shorter memory, as a diff", Some("what to mind")),
     (Native::Elsewhere(DELETE_CHAT), "delete-chat", "How to delete a chat", Some("chat")),
     (Native::Elsewhere(IMPORT), "import", "How to take over chats of another program", Some("file")),
     (Native::Elsewhere(DEBUG_CHAT), "debug-chat", "How to see everything that is stored of a chat", None),

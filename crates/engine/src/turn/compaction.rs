@@ -7,7 +7,7 @@
 pub(crate) mod clearing;
 mod kept;
 mod prefix;
-mod transcript;
+pub(crate) mod transcript;
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -5,11 +5,13 @@
 
 pub(crate) mod answer;
 pub(crate) mod compaction;
+mod external;
 mod failover;
 pub(crate) mod goal;
 mod images;
 pub(crate) mod instructions;
 pub(crate) mod loops;
+pub(crate) mod nested_instructions;
 pub(crate) mod prompt;
 pub(crate) mod start;
 mod state;
@@ -29,6 +31,7 @@ use crate::behavior;
 use crate::context_use::Estimate;
 use crate::families;
 use crate::hooks;
+use crate::memory;
 use crate::own_text::own_description;
 use crate::paid_call::{self, PaidCall};
 use crate::recall::Recall;
@@ -41,6 +44,7 @@ use crate::tool_calls::{self, CallsEnd};
 use crate::tool_search::ToolList;
 use answer::{Answer, AnswerEnd, StepPosition};
 pub(crate) use compaction::clearing;
+pub use external::{AGENT_PREFIX, is_of_agent};
 use loops::LoopDetector;
 pub(crate) use state::Turn;
 
@@ -125,6 +129,9 @@ impl Turn {
 
     /// One model answer and the calls it asks for. `may_compact`: a request that does not fit is not the last word.
     async fn run_step(&mut self, step: u32, loops: &mut LoopDetector, may_compact: bool) -> Next {
+        if let Some(agent) = self.model.agent() {
+            return external::run(self, step, agent).await;
+        }
         self.session.show_progress("Waiting model");
         let info = self.model.info();
         let tools = ToolList::new(self.tools(), &self.session, &info);
@@ -267,6 +274,7 @@ impl Turn {
 
     /// The model is done. The goal, a change that nothing has checked, and hooks may have it go on.
     async fn finish(&mut self, step: u32, tools: &ToolList, loops: &mut LoopDetector) -> Next {
+        memory::take_proposals(&self.session, self.id, step, &hooks::last_answer(self));
         if self.session.decisions.is_recorded() {
             if self.add_recorded_notes(step) {
                 self.session.steering.open();

@@ -17,6 +17,7 @@ use session::AttachedFrontend;
 
 use super::{Turn, goal, images, instructions};
 use crate::hooks::{self, TurnHooks};
+use crate::memory;
 use crate::session::{Actor, Instructions, Session};
 use crate::spending;
 use crate::title;
@@ -50,7 +51,7 @@ pub(crate) fn begin(
     let expanding = (!contexts.is_empty())
         .then(|| expand(actor, id, frontend.as_ref(), contexts, limits.listed_resources, &cancel));
     let message = recorded
-        .unwrap_or_else(|| [undo_note(&actor.session), parts, vec![Part::text(text.clone())]].concat());
+        .unwrap_or_else(|| [notes(&actor.session, &text), parts, vec![Part::text(text.clone())]].concat());
     let launch = Launch { id, model, frontend, cancel, limits, goal: None };
     match expanding {
         None => launch.with_message(actor, text.clone(), message),
@@ -82,9 +83,10 @@ fn start_title_and_warn(session: &Arc<Session>, text: &str, info: &domain::model
     }
 }
 
-/// What the model must know about undos since its last answer.
-fn undo_note(session: &Session) -> Vec<Part> {
-    undo::note_for_model(session.state().items()).into_iter().collect()
+/// What the model must know about undos since its last answer, and about a fact that this prompt wanted kept.
+fn notes(session: &Session, text: &str) -> Vec<Part> {
+    let undone = undo::note_for_model(session.state().items());
+    undone.into_iter().chain(memory::keep_wish(session, text)).collect()
 }
 
 /// What a turn is started with.

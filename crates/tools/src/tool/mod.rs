@@ -1,6 +1,7 @@
 //! The built-in tools, one file each.
 
 pub mod apply_patch;
+pub(crate) mod after_edit;
 pub mod ask_user;
 pub mod background_job;
 pub mod compact_chat;
@@ -10,6 +11,7 @@ pub mod edit_file;
 pub mod editor_diagnostics;
 pub mod editor_places;
 pub mod fetch_url;
+pub(crate) mod formatting;
 pub mod glob;
 pub mod grep;
 pub mod move_file;

@@ -22,6 +22,7 @@ use crate::lenient;
 use crate::offered::BuiltInTool;
 use crate::options::Limits;
 use crate::paths::ResolvedPath;
+use crate::sealed;
 
 const MAX_LINE: usize = 2_000;
 
@@ -49,7 +50,7 @@ impl BuiltInTool for ReadFile {
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
         let mut review = Review::default();
-        let path = self.files.paths.review("path", &input.path, scope, &mut review)?;
+        let path = self.files.paths.review_read("path", &input.path, scope, &mut review)?;
         let line = input.line_offset.and_then(|offset| u32::try_from(offset + 1).ok());
         review.locations.push(Location { path: path.path().to_owned(), line });
         review.summary = match (input.line_offset.unwrap_or(0), input.limit) {
@@ -64,18 +65,14 @@ impl BuiltInTool for ReadFile {
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
-        let path = self.files.paths.resolve_approved(&input.path, &call)?;
+        let (path, is_output) = self.files.paths.resolve_read(&input.path, &call)?;
+        let taint = sealed::taint_of_output(is_output, &call.scope);
         let window = LineWindow::new(&input, &self.files.limits);
-        if let Some(refused) = editor::check_readable(&path, &call, &self.files).await {
-            return Err(refused);
+        // No editor has an output open.
+        if !is_output && let Some(read) = self.read_from_editor(&path, &input, window, &call).await? {
+            return Ok(read);
         }
-        if let Some(image) = self.read_image_from_editor(&path, &call).await {
-            return Ok(ToolResult { parts: vec![image], ..ToolResult::default() });
-        }
-        if let Some(text) = self.read_lines_from_editor(&path, &input, window, &call).await? {
-            return Ok(ToolResult::text(text));
-        }
-        let in_client = if call.context.abilities().read_text {
+        let in_client = if !is_output && call.context.abilities().read_text {
             self.files.client_text(&path, &call).await?
         } else {
             None
@@ -96,11 +93,28 @@ impl BuiltInTool for ReadFile {
             files.seen.record(&session, path.path(), TextStamp::from_text(document.text()), SeenVia::Disk);
             Ok(ToolResult::text(window.select_from_text(NormalizedText::new(&document.shown()).text())))
         };
-        self.files.blocking(&path, read).await
+        Ok(ToolResult { taint, ..self.files.blocking(&path, read).await? })
     }
 }
 
 impl ReadFile {
+    /// What the editor gives without the whole text; `None` where it gives nothing so.
+    async fn read_from_editor(
+        &self,
+        path: &ResolvedPath,
+        input: &Input,
+        window: LineWindow,
+        call: &Invocation,
+    ) -> Result<Option<ToolResult>, String> {
+        if let Some(refused) = editor::check_readable(path, call, &self.files).await {
+            return Err(refused);
+        }
+        if let Some(image) = self.read_image_from_editor(path, call).await {
+            return Ok(Some(ToolResult { parts: vec![image], ..ToolResult::default() }));
+        }
+        Ok(self.read_lines_from_editor(path, input, window, call).await?.map(ToolResult::text))
+    }
+
     /// The lines that were asked for, where the editor can give just these. One more tells whether there are others.
     async fn read_lines_from_editor(
         &self,

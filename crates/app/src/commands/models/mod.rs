@@ -1,6 +1,7 @@
 //! `dragoman models`: the list, and fetching embedded models.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use config::{Environment, Inputs, Resolved};
 use domain::Failure;
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::finish;
 use crate::cli::ModelsTask;
+use crate::external_agents::ExternalAgents;
 use crate::lifetime;
 use crate::models::{self, AllModels};
 use crate::output::print;
@@ -34,7 +36,9 @@ async fn list(environment: &Environment, json: bool, refresh: bool) -> Result<()
     }
     models::use_cached_list(environment);
     let configured = providers::configured(&resolved, &ProviderDeps::new(environment));
-    let models = AllModels::new(configured, environment);
+    let agents = ExternalAgents::new(Arc::new(environment.clone()), &resolved, None);
+    let models = AllModels::new(configured, environment).with_agents(agents);
+    models.look_for_agents();
     models.discover_servers().await;
     let (list, default) = (models.list(), models.default_model());
     if json {
