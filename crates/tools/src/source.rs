@@ -17,8 +17,8 @@ use crate::offered::into_tool;
 use crate::options::Options;
 use crate::outputs::OutputFolder;
 use crate::paths::Paths;
-use crate::tool::apply_patch::ApplyPatch;
 use crate::tool::after_edit::CheckedEdit;
+use crate::tool::apply_patch::ApplyPatch;
 use crate::tool::ask_user::AskUser;
 use crate::tool::background_job::BackgroundJob;
 use crate::tool::compact_chat::CompactChat;
@@ -160,6 +160,8 @@ impl ToolSource for BuiltInTools {
             url: None,
             error: None,
             tools: self.tools.iter().map(|tool| tool.spec().clone()).collect(),
+            prompts: Vec::new(),
+            resources: Vec::new(),
         }]
     }
 
