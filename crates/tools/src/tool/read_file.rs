@@ -95,6 +95,8 @@ impl BuiltInTool for ReadFile {
                         SeenVia::Disk,
                     );
                 }
+                // Numbers of these lines are not those of the file.
+                let window = LineWindow { is_numbered: false, ..window };
                 return Ok(ToolResult::text(window.select_from_text(&text)));
             }
             if let Some(text) = in_client {
