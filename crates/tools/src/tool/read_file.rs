@@ -40,7 +40,6 @@ pub struct Input {
     /// Lines to skip
     #[serde(default, alias = "offset", deserialize_with = "lenient::number")]
     line_offset: Option<usize>,
-    /// Most lines
     #[serde(default, deserialize_with = "lenient::number")]
     limit: Option<usize>,
 }
@@ -95,6 +94,8 @@ impl BuiltInTool for ReadFile {
                 if let Some((stamp, via)) = unsaved.or_else(on_disk) {
                     files.seen.record(&session, path.path(), stamp, via);
                 }
+                // Numbers of these lines are not those of the file.
+                let window = LineWindow { is_numbered: false, ..window };
                 return Ok(ToolResult::text(window.select_from_text(&text)));
             }
             if let Some(text) = in_client {
