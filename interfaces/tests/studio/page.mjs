@@ -1,10 +1,9 @@
 // The studio process and its page in Chromium, and what a person does with them.
-import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { specificationOf } from "./api.mjs";
 import { expectAccessible } from "../../../web/common/tests/accessible.mjs";
+import { Program, environmentOf, launchBrowser } from "../../../web/common/tests/starters.mjs";
 import { WAIT, expect, until } from "../../../web/common/tests/wait.mjs";
 
 export { WAIT, expect, until };
@@ -19,40 +18,29 @@ export class Process {
 
   async start(settings = []) {
     const since = Date.now();
-    this.child = spawn(this.binary, ["studio", "--no-open", ...settings], {
-      cwd: this.home,
-      env: { PATH: process.env.PATH, HOME: this.home, LANG: "C.UTF-8", ...(process.env.LD_LIBRARY_PATH === undefined ? {} : { LD_LIBRARY_PATH: process.env.LD_LIBRARY_PATH }) },
-      stdio: ["pipe", "pipe", "pipe"],
-    });
-    // Whatever happens here, the process does not stay.
-    const { child } = this;
-    process.once("exit", () => child.kill("SIGKILL"));
-    this.told = "";
-    for (const stream of [this.child.stdout, this.child.stderr]) stream.on("data", (part) => (this.told += part));
-    this.ended = new Promise((done) => this.child.once("exit", done));
-    await until(() => /http:\/\/127\.0\.0\.1:\d+\/#token=\S+/.test(this.told) || this.child.exitCode !== null, `studio told no address: ${this.told}`);
+    this.program = new Program(this.binary, ["studio", "--no-open", ...settings], { cwd: this.home, env: environmentOf(this.home) });
+    const { child } = this.program;
+    let shown = "";
+    child.stdout.on("data", (part) => (shown += part));
+    await until(() => /http:\/\/127\.0\.0\.1:\d+\/#token=\S+/.test(shown) || child.exitCode !== null, `studio told no address: ${this.told}`);
     this.took = Date.now() - since;
-    this.address = /http:\/\/127\.0\.0\.1:\d+\/#token=[^\s"]+/.exec(this.told)?.[0];
+    this.address = /http:\/\/127\.0\.0\.1:\d+\/#token=[^\s"]+/.exec(shown)?.[0];
     expect(this.address !== undefined, `studio ended: ${this.told}`);
     return this.address;
   }
 
   async stop() {
-    if (this.child === undefined) return;
-    this.child.kill("SIGTERM");
-    const late = new Promise((done) => setTimeout(() => done("late"), WAIT));
-    if ((await Promise.race([this.ended, late])) === "late") this.child.kill("SIGKILL");
-    this.child = undefined;
+    await this.program?.stop("SIGTERM", WAIT);
+  }
+
+  get told() {
+    return this.program?.told ?? "";
   }
 }
 
 /** Everything that a flow uses; `close` ends it. */
 export async function openStage({ binary, web, folder, shop, settings = [], configuration, options = {} }) {
-  const { chromium } = createRequire(join(web, "package.json"))("playwright-core");
-  const browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-  });
+  const browser = await launchBrowser(web);
   const studio = new Process(binary, join(folder, "home"));
   const stage = new Stage({ browser, studio, shop, web, folder });
   if (configuration !== undefined) {
