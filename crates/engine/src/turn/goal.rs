@@ -330,12 +330,17 @@ pub(super) fn conclude(turn: &Turn, outcome: Outcome) -> Outcome {
         false => "The goal is not reached and rests. `/goal resume` goes on with it.".to_owned(),
     };
     turn.add_note(step, Note::for_people(NoteAbout::Goal(Box::new(goal)), text.clone()));
-    match is_spent {
-        true => {
+    match (is_spent, outcome) {
+        (true, _) => {
             let failure = Failure::new(FailureKind::Quota, text);
             Outcome::Failed { failure: failure.hint("`/goal resume` goes on with a new budget.") }
         }
-        false => outcome,
+        // Nothing has checked it, so the turn is not done.
+        (false, Outcome::Done) => {
+            let failure = Failure::user("The turn ended, and nothing has checked its goal.");
+            Outcome::Failed { failure: failure.hint("Use a model of a provider for a goal.") }
+        }
+        (false, outcome) => outcome,
     }
 }
 
