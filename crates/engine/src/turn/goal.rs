@@ -172,7 +172,13 @@ pub(super) fn check_report(call: &ToolCall) -> Vec<Part> {
 }
 
 fn succeeded(call: &ToolCall) -> bool {
-    call.state == ToolState::Done && !call.error
+    call.state == ToolState::Done && !call.error && !goes_on(call)
+}
+
+/// A command that takes too long goes on as a job, and its result says so in the last line: how it ends is not known.
+fn goes_on(call: &ToolCall) -> bool {
+    let Some(Part::Text { text }) = call.result.first() else { return false };
+    text.lines().next_back().is_some_and(|line| line.starts_with('[') && line.contains("it goes on as "))
 }
 
 /// The model is done: what the goal says about that. `None`: the turn may end.
@@ -357,12 +363,17 @@ pub(super) fn conclude(turn: &Turn, outcome: Outcome) -> Outcome {
         false => "The goal is not reached and rests. `/goal resume` goes on with it.".to_owned(),
     };
     turn.add_note(step, Note::for_people(NoteAbout::Goal(Box::new(goal)), text.clone()));
-    match is_spent {
-        true => {
+    match (is_spent, outcome) {
+        (true, _) => {
             let failure = Failure::new(FailureKind::Quota, text);
             Outcome::Failed { failure: failure.hint("`/goal resume` goes on with a new budget.") }
         }
-        false => outcome,
+        // Nothing has checked it, so the turn is not done.
+        (false, Outcome::Done) => {
+            let failure = Failure::user("The turn ended, and nothing has checked its goal.");
+            Outcome::Failed { failure: failure.hint("Use a model of a provider for a goal.") }
+        }
+        (false, outcome) => outcome,
     }
 }
 
@@ -399,6 +410,21 @@ pub(crate) fn describe(goal: Option<&Goal>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_that_goes_on_as_a_job_has_not_succeeded() {
+        let mut call = ToolCall::new(String::new(), "eca".into(), "shell_command".into(), Origin::Native);
+        call.state = ToolState::Done;
+        for (text, is_success) in [
+            ("ok", true),
+            ("line\n[still running after 600 s; it goes on as job-1. Call background_job …]", false),
+            ("[silent, perhaps waiting for input; it goes on as job-1. …]", false),
+            ("it goes on as before", true),
+        ] {
+            call.result = vec![Part::text(text)];
+            assert_eq!(succeeded(&call), is_success, "{text}");
+        }
+    }
 
     #[test]
     fn the_last_line_about_the_goal_counts() {

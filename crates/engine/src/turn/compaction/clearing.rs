@@ -48,7 +48,7 @@ pub(crate) fn cleared_before(items: &[Item]) -> Option<ItemId> {
     })
 }
 
-/// What stands in the place of a result that is left out; `None`: this one stays.
+/// The text for a result that is left out; `None`: this one stays.
 pub(crate) fn without_result(item: &Item, call: &ToolCall) -> Option<Vec<Part>> {
     can_be_cleared(call).then(|| {
         vec![Part::text(format!(
