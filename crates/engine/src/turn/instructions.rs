@@ -138,15 +138,9 @@ fn make(
     for file in files.from_start() {
         text.push_str(&format!("\n\n{}", block(file)));
     }
-    if model.tools
-        && let Some(index) = crate::memory::instructions(session)
-    {
-        text.push_str(&format!("\n\n{index}"));
-    }
-    if model.tools
-        && let Some(skills) = crate::skills::instructions(session)
-    {
-        text.push_str(&format!("\n\n{skills}"));
+    if model.tools {
+        let parts = [crate::memory::instructions(session), crate::skills::instructions(session)];
+        parts.iter().flatten().for_each(|part| text.push_str(&format!("\n\n{part}")));
     }
     for instructions in session.sources().flat_map(|source| source.instructions()) {
         text.push_str("\n\n");
