@@ -61,11 +61,13 @@ async fn delete_unchanged_since(
         old.extend(chats.into_iter().filter(|chat| chat.updated_at < oldest).map(|chat| chat.id));
     }
     let undo = undo::UndoStore::new(data.join("undo"), undo::Limits::default());
+    let outputs = tools::outputs::OutputFolder::new(data.join("outputs"));
     let mut deleted = 0;
     for session in old {
         if journal.lease(&session).await? == Lease::Held {
             deleted += usize::from(journal.delete(&session).await?);
             undo.forget(session.as_str()).map_err(|error| Failure::internal(error.to_string()))?;
+            outputs.forget(&session).map_err(|error| Failure::internal(error.to_string()))?;
             memory.iter().for_each(|memory| drop(memory.forget_chat(session.as_str())));
             journal.release(&session).await?;
         }

@@ -23,7 +23,7 @@ pub(crate) struct WorkspaceTexts {
     pub environment: Arc<Environment>,
     pub resolved: Arc<Resolved>,
     pub roots: Vec<PathBuf>,
-    pub models: Arc<dyn domain::model::Models>,
+    pub models: Arc<crate::models::AllModels>,
     /// Providers that cannot be used, each with the reason.
     pub problems: Vec<String>,
     pub credentials: Arc<dyn Credentials>,
@@ -150,6 +150,7 @@ impl Texts for WorkspaceTexts {
                 models: self.models.as_ref(),
                 stored_keys: self.credentials.providers(),
                 problems: self.problems.clone(),
+                agent: self.models.agent_notice(),
             };
             crate::doctor::examine(&context).await.text()
         })

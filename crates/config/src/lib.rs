@@ -14,6 +14,7 @@
 //! - Each key stands in the schema (`schema`) and has a reader, or is reported as not supported.
 //! - Secrets are looked up at their first use, shown masked, and known to the `Redactor`.
 
+mod acp_agents;
 mod address;
 mod agent_files;
 mod approval;
@@ -28,6 +29,7 @@ mod cursor;
 mod custom_tools;
 mod defaults;
 mod destination;
+mod eca_names;
 mod environment;
 pub mod front_matter;
 mod goal;
@@ -45,6 +47,7 @@ mod mcp;
 mod mcp_edit;
 mod mcp_logins;
 mod memory;
+mod model_families;
 mod netrc;
 mod network;
 mod origin;
@@ -75,6 +78,7 @@ mod variables;
 mod web_search;
 mod worker;
 
+pub use acp_agents::{AcpAgent, AcpAgentFile, is_agent_name};
 pub use address::masked as masked_address;
 pub use approval::{Approval, ApprovalRules, Rule};
 pub use aws::{AwsContainer, AwsSettings};
@@ -96,6 +100,7 @@ pub use mcp::{McpGrant, McpOauth, McpServer, McpTransport};
 pub use mcp_edit::McpFile;
 pub use mcp_logins::McpLoginFile;
 pub use memory::MemorySettings;
+pub use model_families::{EditFormat, FamilyRule};
 pub use network::NetworkSettings;
 pub use origin::Origin;
 pub use provider::{ModelSettings, ProviderSettings};

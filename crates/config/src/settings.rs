@@ -1,6 +1,7 @@
 //! The resolved settings as types. A field exists only where some crate acts on it; keys without effect stand in the
 //! schema as `x-unsupported`. This module does not know the defaults of models, prompts and vendors.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use domain::Level;
 use indexmap::IndexMap;
 use serde_json::Value;
 
+use crate::acp_agents::{self, AcpAgent};
 use crate::approval::{self, Approval, ApprovalRules};
 use crate::aws::AwsSettings;
 use crate::behavior::{BehaviorSettings, Prompts};
@@ -22,6 +24,7 @@ use crate::legacy_keys::canonical_behavior;
 use crate::managed::ManagedRules;
 use crate::mcp::McpServer;
 use crate::memory::MemorySettings;
+use crate::model_families::{self, FamilyRule};
 use crate::network::NetworkSettings;
 use crate::origin::Origin;
 use crate::provider::ProviderSettings;
@@ -45,6 +48,8 @@ pub struct Settings {
     pub providers: IndexMap<String, ProviderSettings>,
     /// Models that take over when one fails, in order.
     pub failover: Vec<String>,
+    /// In the order of the files; a later one goes before an earlier one.
+    pub model_families: Vec<FamilyRule>,
     pub budget: Budget,
     pub aws: AwsSettings,
     pub network: NetworkSettings,
@@ -60,6 +65,8 @@ pub struct Settings {
     pub hooks: Vec<Hook>,
     pub mcp_servers: IndexMap<String, McpServer>,
     pub mcp_timeout: Duration,
+    /// Agents of other vendors.
+    pub acp_agents: Vec<AcpAgent>,
     pub web_search: Option<WebSearchSettings>,
     pub language_servers: Vec<LanguageServer>,
     /// How long a language server may take to answer.
@@ -82,6 +89,8 @@ pub struct Settings {
 
     pub chat: ChatSettings,
     pub goal: GoalSettings,
+    /// Clients of the Agent Client Protocol may speak version 2.
+    pub acp_version_two: bool,
 
     /// A stream that stays silent for so long is an error.
     pub stream_silence: Duration,
@@ -105,6 +114,10 @@ pub struct ChatSettings {
     /// Whether a turn that changed files without a check is asked to verify.
     pub verify_changes: bool,
     pub auto_compact_percentage: u64,
+    /// A chat is summarized, too, when fewer tokens of the window are left.
+    pub auto_compact_tokens_left: Option<u64>,
+    /// Instructions are read anew for each prompt.
+    pub auto_sync_system_prompt: bool,
     pub max_steps: u64,
     /// Days; `None` keeps chats.
     pub retention_days: Option<u64>,
@@ -153,6 +166,8 @@ pub struct ToolSettings {
     /// Found tools are loaded by the provider, where it can.
     pub search_by_provider: bool,
     pub custom: Vec<CustomTool>,
+    /// Shell lines that format a text from their input, by ending of files.
+    pub formatters: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -193,6 +208,7 @@ impl Settings {
                 Some(ProviderSettings::read(provider))
             }),
             failover: root.get("failover").texts(),
+            model_families: model_families::read(&root.get("modelFamilies")),
             budget: read_budget(&root.get("budget")),
             aws: AwsSettings::read(root.scope().environment, root.scope().redactor),
             network: NetworkSettings::read(&root.get("network")),
@@ -205,6 +221,7 @@ impl Settings {
             hooks,
             mcp_servers: read_entries(&root.get("mcpServers"), McpServer::read),
             mcp_timeout: seconds("mcpTimeoutSeconds"),
+            acp_agents: acp_agents::read(&root.get("acpAgents")),
             web_search: WebSearchSettings::read(&root.get("webSearch")),
             language_servers: language_servers::read(&root.get("languageServers")),
             language_server_timeout: Duration::from_secs(
@@ -217,6 +234,7 @@ impl Settings {
             skills: paths(&root.get("skills")),
             completion_model: root.get("completion").get("model").text(),
             next_edit_model: root.get("nextEdit").get("model").text(),
+            acp_version_two: root.get("acp").get("v2").flag().unwrap_or(true),
             rewrite_model: root.get("rewrite").get("model").text(),
             chat_inline: InlineChatSettings::read(&root.get("chatInline")),
             prompts,
@@ -246,11 +264,6 @@ impl Settings {
         self.behavior(behavior).and_then(|own| own.max_steps).unwrap_or(self.chat.max_steps)
     }
 
-    pub fn auto_compact_percentage(&self, behavior: &str) -> u64 {
-        let own = self.behavior(behavior).and_then(|own| own.auto_compact_percentage);
-        own.unwrap_or(self.chat.auto_compact_percentage)
-    }
-
     /// The user's own prompts for this behavior.
     pub fn prompts(&self, behavior: &str) -> &Prompts {
         self.behavior(behavior).map_or(&self.prompts, |own| &own.prompts)
@@ -261,7 +274,7 @@ impl Settings {
         self.behavior(name).and_then(|own| own.base.as_deref()).unwrap_or(canonical_behavior(name))
     }
 
-    fn behavior(&self, name: &str) -> Option<&BehaviorSettings> {
+    pub(crate) fn behavior(&self, name: &str) -> Option<&BehaviorSettings> {
         self.behaviors.get(canonical_behavior(name))
     }
 }
@@ -277,6 +290,8 @@ impl ChatSettings {
             default_trust: chat.get("defaultTrust").flag().unwrap_or_default(),
             verify_changes: chat.get("verifyChanges").flag().unwrap_or_default(),
             auto_compact_percentage: root.get("autoCompactPercentage").number(1..=100).unwrap_or_default(),
+            auto_compact_tokens_left: root.get("autoCompactTokensLeft").number(1..=u64::MAX),
+            auto_sync_system_prompt: chat.get("autoSyncSystemPrompt").flag().unwrap_or_default(),
             max_steps: root.get("maxSteps").number(1..=100_000).unwrap_or_default(),
             retention_days: retention_days(&root.get("chatRetentionDays")),
             theme: ChatTheme::read(&chat.get("theme")),
@@ -327,6 +342,7 @@ impl ToolSettings {
                 .unwrap_or_default(),
             search_by_provider: cursor.get("toolSearch").get("byProvider").flag().unwrap_or(true),
             custom: custom_tools::read(&root.get("customTools")),
+            formatters: custom_tools::read_formatters(&root.get("formatters")),
         }
     }
 }

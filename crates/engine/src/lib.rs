@@ -12,6 +12,7 @@ mod completion;
 mod context_use;
 mod decisions;
 mod destruction;
+pub mod families;
 mod hooks;
 pub mod instruction_files;
 mod jobs;

@@ -8,4 +8,5 @@ pub use crate::title::{REQUEST as TITLE_REQUEST, shorten as shorten_title};
 pub use crate::tool_calls::REPEATED;
 pub use crate::tool_calls::input::parse as parse_input;
 pub use crate::tool_calls::reviewer::PURPOSE as REVIEWER_PURPOSE;
+pub use crate::turn::{AGENT_PREFIX, is_of_agent};
 pub use crate::web_search::PURPOSE as WEB_SEARCH_PURPOSE;

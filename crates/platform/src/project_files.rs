@@ -67,6 +67,37 @@ pub fn remove_entry(path: &Path) -> io::Result<()> {
     crate::Folder::open(parent)?.remove(name)
 }
 
+/// Gives a file, a link or a folder a name that no program looks for, and returns its new path. Nothing is overwritten.
+pub fn put_aside(path: &Path) -> io::Result<PathBuf> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let folder = crate::Folder::open(parent)?;
+    for number in 0..1_000 {
+        let mut aside = name.to_owned();
+        aside.push(".taken-back");
+        if number > 0 {
+            aside.push(format!("-{number}"));
+        }
+        let place = parent.join(&aside);
+        if place.symlink_metadata().is_err() {
+            folder.rename(name, &folder, &aside)?;
+            return Ok(place);
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// What a model reads about files that a command left behind and that other programs would run.
+pub fn taken_back_sentence(paths: &[String], is_aside: bool) -> String {
+    let what = if is_aside { "put aside, as" } else { "removed" };
+    format!(
+        "[The sandbox {what} {}: other programs would run it. To ask the user for it, repeat the call with grants: \
+         run-later.]",
+        paths.join(", ")
+    )
+}
+
 fn absolute(path: &Path) -> io::Result<PathBuf> {
     if path.is_absolute() { Ok(path.to_owned()) } else { Ok(std::env::current_dir()?.join(path)) }
 }

@@ -4,6 +4,7 @@
 //! unless its method promises the contents first; a client that does not read stops nothing but its own output.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,6 +41,8 @@ pub struct ServeOptions {
     pub parent: mpsc::UnboundedSender<u32>,
     /// The client is on another machine: its process is not watched, and it is not asked about files.
     pub is_remote: bool,
+    /// The file of the user's own settings, on the client's machine.
+    pub global_config: Option<PathBuf>,
 }
 
 /// Serves until the input ends or `exit` comes.
@@ -387,6 +390,7 @@ impl Server {
                 Outbound::Content(content) => self.notify(content),
                 Outbound::Draft(content) => self.notify(content),
                 Outbound::Status(status) => self.notify(status),
+                Outbound::Config(config) => self.notify(config.as_ref()),
                 Outbound::Message(message) => self.notify(message),
             }
         }

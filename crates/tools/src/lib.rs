@@ -5,6 +5,7 @@
 
 pub mod contexts;
 mod custom_tool;
+mod documents;
 pub mod edit;
 mod editor;
 mod git_guard;
@@ -12,9 +13,11 @@ mod git_history;
 pub mod index;
 pub mod jobs;
 mod lenient;
+mod live_output;
 mod needs;
 mod offered;
 mod options;
+pub mod outputs;
 pub mod paths;
 mod publishing;
 mod refused;
@@ -29,4 +32,5 @@ pub use contexts::Contexts;
 pub use git_guard::git_environment;
 pub use offered::BUILT_IN_SERVER;
 pub use options::{Confine, LanguageServicesHandle, Limits, Options};
+pub use sealed::sealed_paths;
 pub use source::{BuiltInTools, builtin};

@@ -370,6 +370,7 @@ async fn delete(
     json: bool,
 ) -> Result<(), Failure> {
     let undo = crate::workspaces::undo_store(environment, config::UndoSettings::default());
+    let outputs = crate::built_in_tools::outputs(environment);
     let memory = crate::places::memory_here(environment);
     // Check all ids before the first chat is deleted.
     for id in ids {
@@ -385,6 +386,7 @@ async fn delete(
         }
         journal.delete(&session).await?;
         undo.forget(id).map_err(|error| Failure::internal(error.to_string()))?;
+        outputs.forget(&session).map_err(|error| Failure::internal(error.to_string()))?;
         memory.iter().for_each(|memory| drop(memory.forget_chat(id)));
     }
     if json {

@@ -19,7 +19,7 @@ use super::start::{Opening, own_sources, own_workspace};
 use super::{Actor, EndedSubagent, KnownInstructions, Session};
 use crate::memory::PendingMemory;
 use crate::workspace::Workspace;
-use crate::{behavior, hooks, slash, turn, undo};
+use crate::{behavior, hooks, slash, tool_calls, turn, undo};
 
 impl SessionWork for Session {
     type Parts = Opening;
@@ -112,9 +112,11 @@ impl SessionWork for Session {
         {
             tracing::warn!(session = %self.id, %failure, "an interrupted rollback could not be finished");
         }
+        tool_calls::settle_interrupted(self).await;
     }
 
     async fn forget(&self) {
+        join_all(self.sources().map(|source| source.forget(&self.id))).await;
         undo::forget(self).await;
         if let Some(memory) = self.workspace.texts.memory() {
             memory.forget_chat(self.id.as_str());

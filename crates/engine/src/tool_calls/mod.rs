@@ -8,6 +8,7 @@ mod asking;
 mod case;
 mod cause;
 pub(crate) mod context;
+pub(crate) mod foreign;
 pub(crate) mod input;
 mod leftovers;
 mod own_calls;
@@ -16,6 +17,7 @@ mod remembered;
 pub(crate) mod reviewer;
 mod sampling;
 pub(crate) mod server_paths;
+mod settling;
 pub(crate) mod taint;
 mod unrecorded;
 mod verdict;
@@ -50,6 +52,7 @@ use case::{decide, scope};
 use context::EngineToolContext;
 pub(crate) use own_calls::may_run;
 use ready_call::{ReadyCall, advance};
+pub(crate) use settling::settle_interrupted;
 
 /// What a model learns that repeats itself.
 pub const REPEATED: &str =
@@ -346,8 +349,8 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
     if turn.cancel.is_cancelled() {
         return (unrecorded::stop(item), None);
     }
-    let run_later = recording.as_ref().map(undo::Recording::run_later).unwrap_or_default();
     let keeps = review.contained || review.keeps_run_later;
+    let changes = settling::Changes::new(turn, recording, keeps);
     let invocation = Invocation {
         item: item.id,
         input,
@@ -355,18 +358,15 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
         outside_allowed: !review.outside.is_empty(),
         contained: review.contained,
         keeps_run_later: keeps,
-        run_later: run_later.clone(),
+        run_later: changes.run_later().to_vec(),
         cancel,
         context: context.clone(),
     };
     let since = Instant::now();
     let mut result = run_guarded(turn, tool, invocation).await;
     let millis = since.elapsed().as_millis() as u64;
-    if let Some(recording) = recording {
-        let changed = recording.end(&turn.session).await;
-        let removed = if keeps { leftovers::remove(&changed, &run_later, &turn.session.roots) } else { None };
-        result.iter_mut().for_each(|result| result.parts.extend(removed.clone().map(Part::text)));
-    }
+    let removed = changes.settle(context.take_continued(), review).await;
+    result.iter_mut().for_each(|result| result.parts.extend(removed.clone().map(Part::text)));
     turn.session.add_taint(&taint::of_result(result.as_ref()));
     let stopped = turn.cancel.is_cancelled();
     let summary = set_result(&mut item, result, context.take_output(), millis, stopped);

@@ -216,7 +216,8 @@ async fn run_check(turn: &Turn, step: u32, tools: &ToolList, loops: &mut LoopDet
     let id = turn.session.log.next_item();
     let call_id = format!("{CHECK_ID}{}", id.0);
     let mut call = ToolCall::new(call_id, "eca".into(), "shell_command".into(), Origin::Native);
-    call.input_text = json!({"command": run.goal.condition, "timeout": CHECK_MILLIS}).to_string();
+    call.input_text =
+        json!({"command": run.goal.condition, "timeout": CHECK_MILLIS, "ends_at_limit": true}).to_string();
     let item = Item { id, turn: turn.id, step, parent: None, kind: ItemKind::ToolCall(Box::new(call)) };
     turn.session.commit(vec![Fact::ItemStarted { item: item.clone() }]);
     if let CallsEnd::Stop(outcome) = tool_calls::run(turn, vec![item], tools, loops).await {

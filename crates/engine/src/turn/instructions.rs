@@ -14,6 +14,7 @@ use domain::tool::{Tool, ToolEffect};
 use domain::tool_call::Origin;
 
 use crate::behavior::canonical;
+use crate::families;
 use crate::instruction_files::set::{InstructionFile, InstructionSet, LIMIT, block};
 use crate::instruction_files::{self, Folders};
 use crate::own_text::own_text;
@@ -109,16 +110,12 @@ fn make(
     rules: &Rules,
     files: &InstructionSet,
 ) -> Vec<Arc<str>> {
-    let settings = &session.workspace.settings;
-    let own = own_text(settings.prompts(behavior).chat.as_ref());
+    let own = own_text(session.workspace.settings.prompts(behavior).chat.as_ref());
     if is_embedded(model) {
         return vec![own.as_deref().unwrap_or(SMALL).trim().into()];
     }
-    let tools = crate::behavior::tools(session, Some(behavior), model);
     let own = session.workspace.texts.system_prompt().or(own);
-    let base = own
-        .unwrap_or_else(|| filled(crate::behavior::system_prompt(settings.base_behavior(behavior)), &tools));
-    let mut text = base.trim().to_owned();
+    let mut text = of_behavior(session, behavior, model, own);
     text.push_str("\n\nWorkspace:");
     for root in session.roots.iter() {
         text.push_str(&format!(" {}", root.display()));
@@ -149,8 +146,25 @@ fn make(
     vec![text.into()]
 }
 
-/// Lines about a kind of tool, such as `{writes files}`, stay only where a built-in tool of that kind is offered.
-fn filled(template: &str, tools: &[Arc<dyn Tool>]) -> String {
+/// The text of the behavior, the user's own or ours, with what the family of the model needs.
+fn of_behavior(session: &Session, behavior: &str, model: &ModelInfo, own: Option<String>) -> String {
+    let settings = &session.workspace.settings;
+    let profile = families::profile(&model.id, &settings.model_families);
+    let built_in = || {
+        let tools = crate::behavior::tools(session, Some(behavior), model);
+        let template = crate::behavior::system_prompt(settings.base_behavior(behavior));
+        filled(template, &tools, profile.parallel.value)
+    };
+    let base = own.unwrap_or_else(built_in);
+    match profile.prompt.value.as_str() {
+        "" => base.trim().to_owned(),
+        more => format!("{}\n- {more}", base.trim()),
+    }
+}
+
+/// Lines about a kind of tool, such as `{writes files}`, stay only where a built-in tool of that kind is offered, and lines
+/// about several calls at once only where the model may make them.
+fn filled(template: &str, tools: &[Arc<dyn Tool>], is_parallel: bool) -> String {
     let is_offered = |effect| {
         tools.iter().any(|tool| tool.spec().origin == Origin::Native && tool.spec().effect == effect)
     };
@@ -160,7 +174,10 @@ fn filled(template: &str, tools: &[Arc<dyn Tool>]) -> String {
                 return is_offered(effect).then(|| rest.to_owned());
             }
         }
-        Some(line.to_owned())
+        match line.strip_prefix("{parallel}") {
+            Some(rest) => is_parallel.then(|| rest.to_owned()),
+            None => Some(line.to_owned()),
+        }
     };
     template.lines().filter_map(line).collect::<Vec<_>>().join("\n")
 }

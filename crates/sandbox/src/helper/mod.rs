@@ -296,6 +296,9 @@ fn become_command(order: &Order, variables: &lan::Variables, first: Option<&Unix
     if policy.mode == Mode::Namespaces {
         rustix::process::setsid().step("session")?;
     }
+    if policy.terminal {
+        privileges::take_terminal()?;
+    }
     ignore_asking(false);
     std::env::set_current_dir(&policy.directory).step("the working directory")?;
     privileges::drop_all()?;
