@@ -184,6 +184,10 @@ fn filled(template: &str, tools: &[Arc<dyn Tool>], is_parallel: bool) -> String 
 
 /// The files with instructions of the user and of the workspace folders, as they are now.
 pub(crate) fn read_files(session: &Session) -> InstructionSet {
+    // A replay has no files.
+    if session.decisions.is_recorded() {
+        return InstructionSet::default();
+    }
     let global = session.workspace.texts.global_agents_file();
     instruction_files::read_all(&Folders {
         global: global.as_deref(),
