@@ -135,15 +135,9 @@ fn make(
     for file in files.given_at_start() {
         text.push_str(&format!("\n\n{}", block(file)));
     }
-    if model.tools
-        && let Some(index) = crate::memory::instructions(session)
-    {
-        text.push_str(&format!("\n\n{index}"));
-    }
-    if model.tools
-        && let Some(skills) = crate::skills::instructions(session)
-    {
-        text.push_str(&format!("\n\n{skills}"));
+    if model.tools {
+        let parts = [crate::memory::instructions(session), crate::skills::instructions(session)];
+        parts.iter().flatten().for_each(|part| text.push_str(&format!("\n\n{part}")));
     }
     for instructions in session.sources().flat_map(|source| source.instructions()) {
         text.push_str("\n\n");
@@ -190,6 +184,10 @@ fn filled(template: &str, tools: &[Arc<dyn Tool>], is_parallel: bool) -> String 
 
 /// The files with instructions of the user and of the workspace folders, as they are now.
 pub(crate) fn read_files(session: &Session) -> InstructionSet {
+    // A replay has no files.
+    if session.decisions.is_recorded() {
+        return InstructionSet::default();
+    }
     let global = session.workspace.texts.global_agents_file();
     instruction_files::read_all(&Folders {
         global: global.as_deref(),
