@@ -28,6 +28,7 @@ pub mod provider;
 pub mod queue;
 mod refusal;
 pub mod replay;
+mod sampling;
 pub mod spending;
 pub mod store;
 pub mod taint;

@@ -18,7 +18,7 @@ use crate::own_text::own_text;
 use crate::paid_call;
 use crate::session::Session;
 use crate::spending;
-use crate::turn::{Turn, instructions};
+use crate::turn::Turn;
 
 /// Of a title that a rule makes.
 const MAX_LENGTH: usize = 60;
@@ -83,7 +83,7 @@ pub(crate) fn finish_turn(turn: &Turn, outcome: &Outcome) {
 fn is_made_after_turn(session: &Session, model: &ModelInfo) -> bool {
     let workspace = &session.workspace;
     model.single_slot
-        && workspace.recording.is_none()
+        && !session.decisions.is_recorded()
         && workspace.settings.chat.title
         && workspace.models.small_model(&model.id).is_none()
 }
@@ -91,7 +91,7 @@ fn is_made_after_turn(session: &Session, model: &ModelInfo) -> bool {
 /// `None`: a rule makes the title.
 fn title_model(session: &Session, chat: &ModelInfo) -> Option<String> {
     let workspace = &session.workspace;
-    if workspace.recording.is_some() {
+    if session.decisions.is_recorded() {
         return workspace.models.small_model(&chat.id);
     }
     let own = || Some(chat.id.clone()).filter(|id| !id.starts_with("local/"));
@@ -127,7 +127,7 @@ async fn ask_model(session: &Session, model: String, text: &str) -> Option<Strin
 
 /// Asks with the chat's own prompt, so that the server computes the question alone.
 async fn extend_prompt(session: &Session, model: Arc<dyn Model>, mut prompt: Prompt) -> Option<String> {
-    let own = instructions::own_text(session.prompts().chat_title.as_ref());
+    let own = own_text(session.prompts().chat_title.as_ref());
     let text = own.unwrap_or_else(|| REQUEST_IN_CHAT.to_owned());
     prompt.entries.push(PromptEntry::User { parts: vec![Part::text(text)] });
     // What the chat keeps of its history must not have the question in it.

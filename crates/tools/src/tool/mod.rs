@@ -1,7 +1,7 @@
 //! The built-in tools, one file each.
 
-pub mod apply_patch;
 pub(crate) mod after_edit;
+pub mod apply_patch;
 pub mod ask_user;
 pub mod background_job;
 pub mod compact_chat;
