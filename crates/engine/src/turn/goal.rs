@@ -360,13 +360,13 @@ pub(super) fn conclude(turn: &Turn, outcome: Outcome) -> Outcome {
     let goal = run.after(step, state);
     let text = match is_spent {
         true => format!("The goal is not reached: {} are spent.", used(&goal)),
-        false => "The goal is not reached and rests. `/goal resume` goes on with it.".to_owned(),
+        false => "The goal is not reached and is paused. `/goal resume` continues it.".to_owned(),
     };
     turn.add_note(step, Note::for_people(NoteAbout::Goal(Box::new(goal)), text.clone()));
     match (is_spent, outcome) {
         (true, _) => {
             let failure = Failure::new(FailureKind::Quota, text);
-            Outcome::Failed { failure: failure.hint("`/goal resume` goes on with a new budget.") }
+            Outcome::Failed { failure: failure.hint("`/goal resume` continues with a new budget.") }
         }
         // Nothing has checked it, so the turn is not done.
         (false, Outcome::Done) => {
@@ -395,12 +395,10 @@ pub(crate) fn describe(goal: Option<&Goal>) -> String {
         false => goal.condition.clone(),
     };
     let state = match goal.state {
-        GoalState::Active | GoalState::Audited => {
-            "The next prompt goes on with it, and so does `/goal resume`."
-        }
-        GoalState::Paused => "It rests. `/goal resume` goes on with it.",
+        GoalState::Active | GoalState::Audited => "The next prompt continues it, and so does `/goal resume`.",
+        GoalState::Paused => "It is paused. `/goal resume` continues it.",
         GoalState::Reached => "It is reached.",
-        GoalState::Spent => "Its budget is spent. `/goal resume` goes on with a new one.",
+        GoalState::Spent => "Its budget is spent. `/goal resume` continues with a new one.",
         GoalState::Off => "It is off.",
     };
     let (most, minutes) = (goal.max_steps, goal.max_millis / 60_000);
