@@ -34,6 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("tools", &["domain", "git", "platform", "process", "tls"]),
     ("mcp", &["domain", "platform", "process", "rpc", "tls"]),
     ("language-servers", &["domain", "platform", "process", "rpc"]),
+    ("acp-client", &["domain", "process", "rpc"]),
     ("session", &["domain"]),
     ("replay", &["domain", "config", "engine", "session"]),
     ("import", &["config", "domain", "llm", "platform"]),

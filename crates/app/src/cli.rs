@@ -158,6 +158,9 @@ pub(crate) enum Task {
         after_help = "Example:\n  dragoman mcp add memory -- npx -y @modelcontextprotocol/server-memory\n  dragoman mcp add docs --url https://mcp.example.com/mcp\n  dragoman mcp login docs\n  dragoman mcp list"
     )]
     Mcp(commands::mcp::McpTask),
+    /// Agents of other vendors that answer here as models: list, add, remove, log in (`dragoman docs other-agents`).
+    #[command(subcommand, after_help = commands::acp_agents::HELP)]
+    AcpAgents(commands::acp_agents::AcpAgentsTask),
     /// Plugins: list, install, update, uninstall.
     #[command(
         subcommand,
@@ -344,6 +347,14 @@ pub(crate) enum ModelsTask {
     /// Add a GGUF file.
     #[command(after_help = "Example:\n  dragoman models add ~/Downloads/model.gguf")]
     Add { file: PathBuf },
+    /// Print the family of a model and what follows from it: prompt, tools, edits. Without a name: the default model.
+    #[command(after_help = "Example:\n  dragoman models show openai/gpt-5\n  dragoman models show --json")]
+    Show {
+        model: Option<String>,
+        /// For scripts.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Subcommand)]
@@ -466,6 +477,7 @@ pub(crate) fn perform(cli: Cli) -> ExitCode {
             commands::interfaces::check(&spec, fetch_refs, json)
         }
         Task::Mcp(task) => commands::mcp::run(task),
+        Task::AcpAgents(task) => commands::acp_agents::run(task),
         Task::Plugins(task) => commands::plugins::run(task),
         Task::Run(arguments) => commands::run::run(*arguments, level),
         Task::Login { provider } => commands::login::login(provider.as_deref()),

@@ -35,6 +35,8 @@ pub(crate) struct DoctorContext<'a> {
     pub stored_keys: Vec<String>,
     /// Providers that cannot be used, each with the reason.
     pub problems: Vec<String>,
+    /// An agent that could answer where no provider is configured.
+    pub agent: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,6 +110,9 @@ impl CheckState {
 pub(crate) async fn examine(context: &DoctorContext<'_>) -> Report {
     let mut report = Report::default();
     default_model(context, &mut report);
+    if let Some(text) = &context.agent {
+        report.add("agents", CheckState::Note, text.clone(), None);
+    }
     providers(context, &mut report).await;
     servers(context, &mut report).await;
     settings(context, &mut report);

@@ -23,6 +23,7 @@ use serde_json::{Map, Value};
 use crate::accounts::WorkspaceAccounts;
 use crate::attaching;
 use crate::built_in_tools;
+use crate::external_agents::ExternalAgents;
 use crate::hooks::WorkspaceHooks;
 use crate::logging;
 use crate::models::{self, AllModels};
@@ -166,17 +167,16 @@ impl WorkspaceSource for Workspaces {
         let mut configured = providers::configured(&resolved, &self.deps);
         let problems: Vec<String> =
             std::mem::take(&mut configured.problems).iter().map(ToString::to_string).collect();
-        let models = Arc::new(AllModels::new(configured, &self.environment));
-        self.start_chores(models.clone(), &resolved);
         let mut notices = Vec::new();
         let sandbox = sandboxing::workspace_sandbox(&self.environment, &resolved, &roots, &mut notices);
+        let agents = ExternalAgents::new(self.environment.clone(), &resolved, sandbox.as_ref());
+        let models = Arc::new(AllModels::new(configured, &self.environment).with_agents(agents));
+        self.start_chores(models.clone(), &resolved);
         let built_in = self.built_in_tools(&resolved, sandbox.as_ref(), &roots);
         let files = built_in.files();
         let specs: Vec<ToolSpec> = built_in.tools().iter().map(|tool| tool.spec().clone()).collect();
         notices.extend(settings_review::notices(&resolved, &specs));
-        if models.uses_embedded_model() && !self.options.model_chosen {
-            notices.push(Notice { level: Level::Info, text: models::SMALL_MODEL_NOTICE.to_owned() });
-        }
+        notices.extend(self.model_notices(&models));
         notices.extend(problems.iter().map(|problem| Notice { level: Level::Error, text: problem.clone() }));
         let mut sources: Vec<Arc<dyn ToolSource>> = vec![built_in];
         let confined = sandbox.as_ref();
@@ -234,6 +234,16 @@ impl Workspaces {
     ) -> Arc<tools::BuiltInTools> {
         let (observer, is_ephemeral) = (self.jobs_observer(), self.options.is_ephemeral);
         built_in_tools::of_workspace(&self.environment, resolved, sandbox, observer, roots, is_ephemeral)
+    }
+
+    /// What a user without a provider should know.
+    fn model_notices(&self, models: &AllModels) -> Vec<Notice> {
+        if self.options.model_chosen {
+            return Vec::new();
+        }
+        let small = models.uses_embedded_model().then(|| models::SMALL_MODEL_NOTICE.to_owned());
+        let texts = small.into_iter().chain(models.agent_notice());
+        texts.map(|text| Notice { level: Level::Info, text }).collect()
     }
 
     fn worktrees(
@@ -375,7 +385,9 @@ impl Workspaces {
         tokio::spawn(async move {
             tokio::time::sleep(DISCOVERY_DELAY).await;
             let newer = models::use_cached_list(&environment);
-            if models.discover().await || newer {
+            let looking = models.clone();
+            let agents = tokio::task::spawn_blocking(move || looking.look_for_agents());
+            if models.discover().await | newer | agents.await.unwrap_or(false) {
                 changes.publish(CatalogKind::Models);
             }
         });

@@ -9,6 +9,7 @@ use domain::Level;
 use indexmap::IndexMap;
 use serde_json::Value;
 
+use crate::acp_agents::{self, AcpAgent};
 use crate::approval::{self, Approval, ApprovalRules};
 use crate::aws::AwsSettings;
 use crate::behavior::{BehaviorSettings, Prompts};
@@ -22,6 +23,8 @@ use crate::language_servers::{self, LanguageServer};
 use crate::legacy_keys::canonical_behavior;
 use crate::managed::ManagedRules;
 use crate::mcp::McpServer;
+use crate::memory::MemorySettings;
+use crate::model_families::{self, FamilyRule};
 use crate::network::NetworkSettings;
 use crate::origin::Origin;
 use crate::provider::ProviderSettings;
@@ -45,6 +48,8 @@ pub struct Settings {
     pub providers: IndexMap<String, ProviderSettings>,
     /// Models that take over when one fails, in order.
     pub failover: Vec<String>,
+    /// In the order of the files; a later one goes before an earlier one.
+    pub model_families: Vec<FamilyRule>,
     pub budget: Budget,
     pub aws: AwsSettings,
     pub network: NetworkSettings,
@@ -52,6 +57,7 @@ pub struct Settings {
     pub store: Option<StoreAddress>,
     pub sandbox: SandboxSettings,
     pub undo: UndoSettings,
+    pub memory: MemorySettings,
     pub worker: WorkerSettings,
 
     pub tools: ToolSettings,
@@ -59,6 +65,8 @@ pub struct Settings {
     pub hooks: Vec<Hook>,
     pub mcp_servers: IndexMap<String, McpServer>,
     pub mcp_timeout: Duration,
+    /// Agents of other vendors.
+    pub acp_agents: Vec<AcpAgent>,
     pub web_search: Option<WebSearchSettings>,
     pub language_servers: Vec<LanguageServer>,
     /// How long a language server may take to answer.
@@ -81,6 +89,8 @@ pub struct Settings {
 
     pub chat: ChatSettings,
     pub goal: GoalSettings,
+    /// Clients of the Agent Client Protocol may speak version 2.
+    pub acp_version_two: bool,
 
     /// A stream that stays silent for so long is an error.
     pub stream_silence: Duration,
@@ -104,6 +114,10 @@ pub struct ChatSettings {
     /// Whether a turn that changed files without a check is asked to verify.
     pub verify_changes: bool,
     pub auto_compact_percentage: u64,
+    /// A chat is summarized, too, when fewer tokens of the window are left.
+    pub auto_compact_tokens_left: Option<u64>,
+    /// Instructions are read anew for each prompt.
+    pub auto_sync_system_prompt: bool,
     pub max_steps: u64,
     /// Days; `None` keeps chats.
     pub retention_days: Option<u64>,
@@ -190,26 +204,25 @@ impl Settings {
             default_model: root.get("defaultModel").text(),
             default_behavior: default_behavior(&root.get("defaultAgent"), &behaviors),
             behaviors,
-            providers: read_entries(&root.get("providers"), |provider| {
-                Some(ProviderSettings::read(provider))
-            }),
+            providers: read_entries(&root.get("providers"), |entry| Some(ProviderSettings::read(entry))),
             failover: root.get("failover").texts(),
+            model_families: model_families::read(&root.get("modelFamilies")),
             budget: read_budget(&root.get("budget")),
             aws: AwsSettings::read(root.scope().environment, root.scope().redactor),
             network: NetworkSettings::read(&root.get("network")),
             store: StoreAddress::read(&root.get("store")),
             sandbox: SandboxSettings::read(root),
             undo: UndoSettings::read(root),
+            memory: MemorySettings::read(&root.get("memory")),
             worker: WorkerSettings::read(&root.get("worker")),
             tools: ToolSettings::read(root, approval),
             hooks,
             mcp_servers: read_entries(&root.get("mcpServers"), McpServer::read),
             mcp_timeout: seconds("mcpTimeoutSeconds"),
+            acp_agents: acp_agents::read(&root.get("acpAgents")),
             web_search: WebSearchSettings::read(&root.get("webSearch")),
             language_servers: language_servers::read(&root.get("languageServers")),
-            language_server_timeout: Duration::from_secs(
-                root.get("lspTimeoutSeconds").number(1..=600).unwrap_or_default(),
-            ),
+            language_server_timeout: bounded_seconds(&root.get("lspTimeoutSeconds")),
             mcp_client_metadata_url: root.get("mcpClientMetadataUrl").text(),
             mcp_logins: McpLoginPlace::read(&root.get("mcpLogins")),
             rules: paths(&root.get("rules")),
@@ -217,6 +230,7 @@ impl Settings {
             skills: paths(&root.get("skills")),
             completion_model: root.get("completion").get("model").text(),
             next_edit_model: root.get("nextEdit").get("model").text(),
+            acp_version_two: root.get("acp").get("v2").flag().unwrap_or(true),
             rewrite_model: root.get("rewrite").get("model").text(),
             chat_inline: InlineChatSettings::read(&root.get("chatInline")),
             prompts,
@@ -246,11 +260,6 @@ impl Settings {
         self.behavior(behavior).and_then(|own| own.max_steps).unwrap_or(self.chat.max_steps)
     }
 
-    pub fn auto_compact_percentage(&self, behavior: &str) -> u64 {
-        let own = self.behavior(behavior).and_then(|own| own.auto_compact_percentage);
-        own.unwrap_or(self.chat.auto_compact_percentage)
-    }
-
     /// The user's own prompts for this behavior.
     pub fn prompts(&self, behavior: &str) -> &Prompts {
         self.behavior(behavior).map_or(&self.prompts, |own| &own.prompts)
@@ -261,7 +270,7 @@ impl Settings {
         self.behavior(name).and_then(|own| own.base.as_deref()).unwrap_or(canonical_behavior(name))
     }
 
-    fn behavior(&self, name: &str) -> Option<&BehaviorSettings> {
+    pub(crate) fn behavior(&self, name: &str) -> Option<&BehaviorSettings> {
         self.behaviors.get(canonical_behavior(name))
     }
 }
@@ -277,6 +286,8 @@ impl ChatSettings {
             default_trust: chat.get("defaultTrust").flag().unwrap_or_default(),
             verify_changes: chat.get("verifyChanges").flag().unwrap_or_default(),
             auto_compact_percentage: root.get("autoCompactPercentage").number(1..=100).unwrap_or_default(),
+            auto_compact_tokens_left: root.get("autoCompactTokensLeft").number(1..=u64::MAX),
+            auto_sync_system_prompt: chat.get("autoSyncSystemPrompt").flag().unwrap_or_default(),
             max_steps: root.get("maxSteps").number(1..=100_000).unwrap_or_default(),
             retention_days: retention_days(&root.get("chatRetentionDays")),
             theme: ChatTheme::read(&chat.get("theme")),
@@ -304,6 +315,11 @@ fn read_budget(cursor: &Cursor) -> Budget {
     Budget { chat: limit("chat"), day: limit("day"), run: limit("run") }
 }
 
+/// At most ten minutes.
+fn bounded_seconds(cursor: &Cursor) -> Duration {
+    Duration::from_secs(cursor.number(1..=600).unwrap_or_default())
+}
+
 impl ToolSettings {
     fn read(root: &Cursor, approval: ApprovalRules) -> Self {
         let cursor = root.get("toolCall");
@@ -316,9 +332,7 @@ impl ToolSettings {
             read_file_max_lines: number("readFile", "maxLines", MAX_READ_LINES),
             output_max_bytes: number("outputTruncation", "sizeKb", MAX_OUTPUT_KIB) * 1024,
             shell: ShellSettings { program: shell.get("path").text(), args: shell.get("args").texts() },
-            editor_timeout: Duration::from_secs(
-                root.get("editorTimeoutSeconds").number(1..=600).unwrap_or_default(),
-            ),
+            editor_timeout: bounded_seconds(&root.get("editorTimeoutSeconds")),
             fetch_allowed_hosts: cursor.get("fetchUrl").get("allowedHosts").texts(),
             search_above_percent: cursor
                 .get("toolSearch")

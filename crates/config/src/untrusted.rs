@@ -35,6 +35,7 @@ const ALLOWED_KEYS: &[(&str, UntrustedRule)] = &[
     ("chat.theme", UntrustedRule::Harmless),
     ("chat.verifyChanges", UntrustedRule::Harmless),
     ("chat.defaultTrust", UntrustedRule::OnlyFalse),
+    ("memory.enabled", UntrustedRule::OnlyFalse),
     ("defaultAgent", UntrustedRule::OnlyPlan),
     ("disabledTools", UntrustedRule::Adds),
     ("maxSteps", UntrustedRule::Lowers),

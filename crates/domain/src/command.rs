@@ -17,6 +17,7 @@ use crate::ids::{AskId, ItemId, SessionId, TurnId};
 use crate::item::Part;
 use crate::job::{Job, JobOutput};
 use crate::link::FrontendPort;
+use crate::memory::MemoryList;
 use crate::model::ModelInfo;
 use crate::provider::{LoginStep, ProviderStatus};
 use crate::spending::Gate;
@@ -198,6 +199,10 @@ pub enum Command {
     JobOutput {
         id: String,
         reply: Reply<JobOutput>,
+    },
+    /// The memory across chats; `None` where it is switched off.
+    Memory {
+        reply: Reply<Option<MemoryList>>,
     },
     /// Under the same path policy as the tools; inside the workspace only. Logged in the chat where `session` is given.
     ReadFile {

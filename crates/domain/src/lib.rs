@@ -3,6 +3,7 @@
 //! Owns the words that every other crate speaks. Knows no IO, no wire format, no protocol and no vendor.
 //! Invariant: everything a front-end may show is an [`Event`], everything it may ask for is a [`Command`].
 
+pub mod agent;
 pub mod ask;
 pub mod command;
 mod completion;
@@ -17,6 +18,7 @@ pub mod item;
 pub mod job;
 pub mod key_text;
 pub mod link;
+pub mod memory;
 pub mod model;
 pub mod names;
 pub mod note;
@@ -26,10 +28,12 @@ pub mod provider;
 pub mod queue;
 mod refusal;
 pub mod replay;
+mod sampling;
 pub mod spending;
 pub mod store;
 pub mod taint;
 pub mod text_cursor;
+mod text_format;
 pub mod tool;
 pub mod tool_call;
 pub mod visible;

@@ -15,7 +15,9 @@ use crate::host::{Abilities, HostCall, HostReply};
 use crate::ids::{ItemId, SessionId};
 use crate::item::Part;
 use crate::job::{Continued, Job, JobOutput};
+pub use crate::sampling::{Sample, Sampled, WebAnswer};
 use crate::taint::Taint;
+pub use crate::text_format::TextFormat;
 use crate::tool_call::{Details, Location, Origin};
 use crate::visible::{visible_line, visible_source, visible_text};
 use crate::{BoxFuture, CancellationToken};
@@ -26,6 +28,16 @@ pub trait Tool: Send + Sync {
     /// Whether a front-end with these abilities gives it anything to do; where not, the model is not offered it.
     fn is_useful_with(&self, _abilities: &Abilities) -> bool {
         true
+    }
+
+    /// The form of its one argument, for models that write it as plain text instead of JSON.
+    fn text_format(&self) -> Option<TextFormat> {
+        None
+    }
+
+    /// Bare names of other built-in tools whose deny and ask rules hold for this one too: it can do what they do.
+    fn counts_as(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// Finds out, once, what reviews depend on and cannot wait for. The engine calls it before `review`.
@@ -157,6 +169,10 @@ pub struct Review {
     pub run_later: Vec<String>,
     /// How it could send something out. `None`: as the effect of the tool says.
     pub exposure: Option<Exposure>,
+    /// Other built-in tools whose deny and ask rules hold for the call too, because it can do what they do.
+    pub counts_as: &'static [&'static str],
+    /// What rules compare beside the arguments of the call: texts that it gives by other names or in parts.
+    pub arguments: Vec<(&'static str, String)>,
 }
 
 /// How a call could send something to other machines. The worst comes last.
@@ -261,32 +277,6 @@ pub trait ToolContext: Send + Sync {
     fn sample(&self, _sample: Sample) -> BoxFuture<'_, Result<Sampled, Failure>> {
         Box::pin(async { Err(Failure::user("No model can be used here.")) })
     }
-}
-
-/// What a model found on the web.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct WebAnswer {
-    pub text: String,
-    /// The pages that it cites: title and address.
-    pub pages: Vec<(String, String)>,
-}
-
-/// What a tool asks the model of the turn.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Sample {
-    pub system: String,
-    /// Whose words each is: the user's where true, else the model's.
-    pub messages: Vec<(bool, Vec<Part>)>,
-    /// The largest answer in tokens; `None`: as the model has it.
-    pub max_tokens: Option<u64>,
-}
-
-#[derive(Clone, PartialEq, Debug)]
-pub struct Sampled {
-    pub text: String,
-    pub model: String,
-    /// The answer was cut at the largest size.
-    pub is_cut: bool,
 }
 
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -440,6 +430,9 @@ pub struct ToolServer {
     /// The last lines of stderr where it failed.
     pub error: Option<String>,
     pub tools: Vec<ToolSpec>,
+    /// By the names that the server gives them.
+    pub prompts: Vec<ServerPrompt>,
+    pub resources: Vec<Resource>,
 }
 
 impl ToolServer {

@@ -10,7 +10,7 @@ use super::agents;
 use super::plan::{NewRule, RuleList};
 
 const SHELL: &str = "eca__shell_command";
-const EDITORS: [&str; 2] = ["eca__edit_file", "eca__write_file"];
+const EDITORS: [&str; 3] = ["eca__edit_file", "eca__write_file", "eca__apply_patch"];
 
 /// What a conversion needs to know.
 pub(super) struct Context<'a> {
@@ -221,7 +221,7 @@ mod tests {
             ("Read(./.env)", Deny, &[("eca__read_file", r"(.*/)?\.env(/.*)?")]),
             ("Read(**/secrets/**)", Deny, &[("eca__read_file", "(.*/)?secrets(/.*)?")]),
             ("Read(~/.ssh/**)", Deny, &[("eca__read_file", r"(/home/me|~)/\.ssh(/.*)?")]),
-            ("Edit", Allow, &[("eca__edit_file", ""), ("eca__write_file", "")]),
+            ("Edit", Allow, &[("eca__edit_file", ""), ("eca__write_file", ""), ("eca__apply_patch", "")]),
             ("mcp__github__list_issues", Allow, &[("github__list_issues", "")]),
             ("mcp__other__list", Allow, &[]),
             ("Edit(src/**)", Allow, &[]),

@@ -203,6 +203,8 @@ pub struct Dialect {
     pub text_tool_calls: bool,
     /// The server loads tools from the result of a search, for models that can.
     pub loads_tools: bool,
+    /// The server takes tools whose calls are plain text, in the Responses API.
+    pub text_tools: bool,
 }
 
 impl Dialect {
@@ -215,6 +217,7 @@ impl Dialect {
         cache_marks: false,
         text_tool_calls: false,
         loads_tools: false,
+        text_tools: false,
     };
 }
 

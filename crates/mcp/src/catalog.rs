@@ -55,6 +55,13 @@ pub(crate) struct PromptDefinition {
     pub prompt: ServerPrompt,
 }
 
+impl PromptDefinition {
+    /// The same without the name of the server in its name.
+    pub(crate) fn as_named_by_server(&self) -> ServerPrompt {
+        ServerPrompt { name: self.wire_name.clone(), ..self.prompt.clone() }
+    }
+}
+
 /// Tools that could be read, and why others were left out.
 #[derive(Default)]
 pub(crate) struct ToolList {

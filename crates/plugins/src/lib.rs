@@ -19,7 +19,15 @@ pub type Confirm<'a> = &'a dyn Fn(&str, &str) -> Result<bool, Failure>;
 /// Files of a plugin that are listed; more are counted.
 const MOST_FILES: usize = 200;
 /// The files of a plugin that start programs or change settings are shown whole.
-const SHOWN_WHOLE: &[&str] = &["hooks/hooks.json", ".mcp.json", "eca.json"];
+const SHOWN_WHOLE: &[&str] = &[
+    "hooks/hooks.json",
+    ".mcp.json",
+    "mcp.json",
+    "eca.json",
+    "plugin.json",
+    ".plugin/plugin.json",
+    ".claude-plugin/plugin.json",
+];
 
 /// What `/plugins` and `dragoman plugins list` show.
 pub fn list(known: &Plugins) -> String {
@@ -61,7 +69,8 @@ pub async fn install(
     entry: &str,
     confirm: Confirm<'_>,
 ) -> Result<String, Failure> {
-    let (source, snapshot, plugin) = look_up(environment, known, entry).await?;
+    let (known, entry, added) = with_new_source(environment, known, entry);
+    let (source, snapshot, plugin) = look_up(environment, &known, &entry).await?;
     let name = format!("{}@{}", plugin.name, source.name);
     let is_listed = known.wanted.iter().any(|wanted| *wanted == name || *wanted == plugin.name);
     let text = describe(&plugin, snapshot.as_ref().and_then(|snapshot| snapshot.commit.as_deref()));
@@ -75,12 +84,36 @@ pub async fn install(
     if let Some(snapshot) = snapshot {
         snapshot.keep(environment, &source)?;
     }
+    if added {
+        let keys = ["plugins", &source.name, "source"].map(str::to_owned).to_vec();
+        let change = SettingsChange { keys, value: NewValue::Set(json!(source.location)) };
+        SettingsFile::of_user(environment).change(&[change])?;
+    }
     if !is_listed {
         let keys = vec!["plugins".to_owned(), "install".to_owned()];
         let change = SettingsChange { keys, value: NewValue::Append(json!(name)) };
         SettingsFile::of_user(environment).change(&[change])?;
     }
     Ok(format!("{name} is installed. Chats that start from now on use it."))
+}
+
+/// `NAME@ADDRESS` names a source that the settings do not have yet, or have under a name. `true`: it is new.
+fn with_new_source(environment: &Environment, known: &Plugins, entry: &str) -> (Plugins, String, bool) {
+    let mut known = known.clone();
+    let named = entry.split_once('@').filter(|(_, place)| place.contains('/'));
+    let found = named.and_then(|(plugin, place)| Some((plugin, plugins::source_at(environment, place)?)));
+    let Some((plugin, mut source)) = found else { return (known, entry.to_owned(), false) };
+    if let Some(same) = known.sources.iter().find(|it| it.location == source.location) {
+        let entry = format!("{plugin}@{}", same.name);
+        return (known, entry, false);
+    }
+    let taken = |name: &str| known.sources.iter().any(|source| source.name == name);
+    let numbered = (2..).map(|number| format!("{}-{number}", source.name));
+    let free = std::iter::once(source.name.clone()).chain(numbered).find(|name| !taken(name));
+    source.name = free.unwrap_or_default();
+    let entry = format!("{plugin}@{}", source.name);
+    known.sources.push(source);
+    (known, entry, true)
 }
 
 /// A source with what it offers, and its snapshot where it is not pinned yet.

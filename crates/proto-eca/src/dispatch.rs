@@ -14,10 +14,10 @@ use crate::wire::requests::{
     AddFlag, ChangeWorkspaceFolders, Clear, CompletionInline, CompletionNextEdit, Delete, Exit, Fork,
     History, Initialize, Initialized, InlinePrompt, JobsKill, JobsList, JobsReadOutput, List, McpAddServer,
     McpConnectServer, McpDisableServer, McpEnableServer, McpLogoutServer, McpRemoveServer, McpStartServer,
-    McpStopServer, McpUpdateServer, Method, Open, Prompt, PromptSteer, PromptSteerRemove, PromptStop,
-    ProvidersList, ProvidersLogin, ProvidersLoginInput, ProvidersLogout, QueryCommands, QueryContext,
-    QueryFiles, RemoveFlag, RewritePrompt, Rollback, SelectedAgentChanged, SelectedBehaviorChanged,
-    SelectedModelChanged, Shutdown, ToolCallApprove, ToolCallReject, Update,
+    McpStopServer, McpUpdateServer, MemoryListMethod, Method, Open, Prompt, PromptSteer, PromptSteerRemove,
+    PromptStop, ProvidersList, ProvidersLogin, ProvidersLoginInput, ProvidersLogout, QueryCommands,
+    QueryContext, QueryFiles, RemoveFlag, RewritePrompt, Rollback, SelectedAgentChanged,
+    SelectedBehaviorChanged, SelectedModelChanged, Shutdown, ToolCallApprove, ToolCallReject, Update,
 };
 use crate::{
     completing, flags, from_wire, history, inline_prompt, jobs, lifecycle, mcp, next_edit, prompting,
@@ -97,6 +97,7 @@ async fn handle_other_method(method: &str, call: Call<'_>) {
         ProvidersLogout::NAME => call.with(providers::logout).await,
         CompletionInline::NAME => call.with(completing::complete).await,
         CompletionNextEdit::NAME => call.with(next_edit::predict).await,
+        MemoryListMethod::NAME => call.with(queries::memory).await,
         JobsList::NAME => call.with(jobs::list).await,
         JobsKill::NAME => call.with(jobs::kill).await,
         JobsReadOutput::NAME => call.with(jobs::read_output).await,

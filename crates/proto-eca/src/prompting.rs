@@ -6,6 +6,7 @@ use domain::{Command, Failure, SessionId};
 use crate::dialect::{DRAFT, Prompted};
 use crate::from_wire;
 use crate::lifecycle;
+use crate::queries;
 use crate::reply::Reply;
 use crate::serve::Server;
 use crate::sessions;
@@ -49,7 +50,15 @@ pub(crate) async fn prompt(server: &mut Server, params: PromptParams, reply: Rep
         .call(
             |reply| Command::Prompt { session, prompt, reply },
             move |server, outcome| {
-                server.dialect.answer_prompt(server, Prompted { session: chat, is_new, outcome }, reply);
+                let is_accepted = outcome.is_ok();
+                server.dialect.answer_prompt(
+                    server,
+                    Prompted { session: chat.clone(), is_new, outcome },
+                    reply,
+                );
+                if is_accepted {
+                    queries::announce_memory(server, &chat);
+                }
             },
         )
         .await;

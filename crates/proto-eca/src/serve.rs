@@ -3,7 +3,8 @@
 //! Invariants: commands leave in the order of the messages; a response leaves before the events its command causes,
 //! unless its method promises the contents first; a client that does not read stops nothing but its own output.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,6 +41,8 @@ pub struct ServeOptions {
     pub parent: mpsc::UnboundedSender<u32>,
     /// The client is on another machine: its process is not watched, and it is not asked about files.
     pub is_remote: bool,
+    /// The file of the user's own settings, on the client's machine.
+    pub global_config: Option<PathBuf>,
 }
 
 /// Serves until the input ends or `exit` comes.
@@ -66,6 +69,7 @@ pub async fn serve(engine: Engine, transport: Transport, options: ServeOptions) 
         pending_logins: PendingLogins::default(),
         sent_providers: None,
         unopened: HashMap::new(),
+        memory_told: HashSet::new(),
         completing: None,
     };
     server.run(inbox, peer.ended()).await;
@@ -113,6 +117,8 @@ pub(crate) struct Server {
     pub sent_providers: SentProviders,
     /// Settings of chats that the client has named and not begun.
     pub unopened: HashMap<SessionId, SessionSettings>,
+    /// Chats of which the client knows what the model is told of the memory.
+    pub memory_told: HashSet<SessionId>,
     /// Ends the inline completion that is under way when it is dropped.
     pub completing: Option<oneshot::Sender<()>>,
 }
@@ -384,6 +390,7 @@ impl Server {
                 Outbound::Content(content) => self.notify(content),
                 Outbound::Draft(content) => self.notify(content),
                 Outbound::Status(status) => self.notify(status),
+                Outbound::Config(config) => self.notify(config.as_ref()),
                 Outbound::Message(message) => self.notify(message),
             }
         }

@@ -13,7 +13,7 @@ use domain::model::Tokens;
 use domain::note::NoteAbout;
 use domain::tool_call::{Details, ToolState};
 use domain::{AskId, ItemId, Recorded, SessionId};
-use engine::recorded::{ASIDE_PURPOSE, REVIEWER_PURPOSE, TOOLS_PURPOSE, WEB_SEARCH_PURPOSE};
+use engine::recorded::{ASIDE_PURPOSE, MEMORY_PURPOSE, REVIEWER_PURPOSE, TOOLS_PURPOSE, WEB_SEARCH_PURPOSE};
 
 use super::outcome::Difference;
 
@@ -85,7 +85,8 @@ fn lanes(facts: &[Recorded], given: usize) -> Lanes {
         if let Fact::UsageChanged { usage: now } = fact {
             for Spent { purpose, model, tokens, .. } in added_calls(&usage, now) {
                 // The chats of subagents are replayed by themselves, and no tool and command runs again.
-                let of_others = [REVIEWER_PURPOSE, WEB_SEARCH_PURPOSE, ASIDE_PURPOSE, TOOLS_PURPOSE];
+                let of_others =
+                    [REVIEWER_PURPOSE, WEB_SEARCH_PURPOSE, ASIDE_PURPOSE, MEMORY_PURPOSE, TOOLS_PURPOSE];
                 if purpose != "subagents" && !of_others.contains(&purpose.as_str()) {
                     add(Lane::Usage(purpose), Entry::Used { model, tokens });
                 }

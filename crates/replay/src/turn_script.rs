@@ -10,6 +10,7 @@ use domain::item::{Item, ItemKind, Part};
 use domain::model::Tokens;
 use domain::note::NoteAbout;
 use domain::{Answer, AskId, AskKind, Failure, ItemId, Recorded, ToolState, TurnId};
+use engine::recorded::{AGENT_PREFIX, is_of_agent};
 use session::state::State;
 
 use super::answer_script::{self, AnswerScript, ItemRecord};
@@ -23,6 +24,7 @@ const PANICKED: &str = "The turn broke off because of a mistake in Dragoman; the
 const BY_HOOK: &str = "A hook changed the course of the turn, and hooks do not run in a replay.";
 const STOPPED_AND_KILLED: &str =
     "The turn was stopped, and the process died before it ended; the journal does not say at which moment.";
+const BY_AGENT: &str = "An external agent ran the turn; its own tools are not recorded.";
 const NO_MESSAGE: &str = "The process ended before the message of the turn was stored.";
 
 pub(super) struct TurnScript {
@@ -89,7 +91,7 @@ impl TurnScript {
         let (Some(Fact::TurnStarted { turn, model }), Some(Fact::TurnEnded { outcome, .. })) = ends else {
             return Err(Unreplayable(NO_MESSAGE));
         };
-        let (body, end) = split(facts, outcome);
+        let (body, end) = split(refuse_agents(model, facts)?, outcome);
         let items = records(body);
         refuse_hooks(outcome, &items)?;
         if end == TurnEnd::Killed && items.values().any(was_stopped) {
@@ -273,6 +275,13 @@ impl PieceReader {
     fn push(&mut self, answer: AnswerScript) {
         self.pieces.push(Piece::Answer(Box::new(answer)));
     }
+}
+
+/// The facts of a turn in which no agent worked, neither from the start nor after another model failed.
+fn refuse_agents<'a>(model: &str, facts: &'a [Recorded]) -> Result<&'a [Recorded], Unreplayable> {
+    let mut items = facts.iter().filter_map(|recorded| item_of(&recorded.fact));
+    let is_refused = model.starts_with(AGENT_PREFIX) || items.any(is_of_agent);
+    if is_refused { Err(Unreplayable(BY_AGENT)) } else { Ok(facts) }
 }
 
 /// The facts that the turn itself made, and how it came to its end. The rest was made when the chat was loaded again.

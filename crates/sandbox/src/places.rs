@@ -59,6 +59,10 @@ pub struct Facts {
     pub passed: Vec<String>,
     /// Memory that everything behind one wall may use together; 0: no limit. `None`: as the machine has it.
     pub memory_megabytes: Option<u64>,
+    /// Files and folders of the confined program itself: shown and writable, also where they hold its logins.
+    pub own_state: Vec<PathBuf>,
+    /// What of its own state the program may not change: settings, hooks, whatever runs later.
+    pub kept_state: Vec<PathBuf>,
     /// Where there is no wall, commands are refused.
     pub required: bool,
     /// The whole wall is not tried, as on a system that forbids user namespaces.
@@ -232,7 +236,8 @@ impl Sandbox {
         let links = guarded::links_in(&self.facts.own_folders);
         // What a grant shows is read, never written, where a folder around it is writable.
         protected.extend(self.facts.own_folders.iter().chain(&links).cloned());
-        protected.extend(guarded::secrets(&self.facts.home));
+        protected.extend(self.protected_state());
+        writable.extend(self.facts.own_state.iter().filter(|path| path.exists()).cloned());
         let seen = if mode == Mode::Namespaces { PathBuf::from("/tmp") } else { temporary.join("tmp") };
         environment.push(("TMPDIR".to_owned(), seen.display().to_string()));
         let open = grants.contains(&Grant::Network) && self.facts.permitted.is_none();
@@ -244,7 +249,7 @@ impl Sandbox {
             writable,
             protected,
             hidden,
-            guarded: guarded::paths(&self.facts.home, &self.facts.own_folders, links),
+            guarded: self.guarded_paths(links),
             unreadable: allowance.unreadable.clone(),
             exposed: self.exposed(grants, open),
             temporary,
@@ -311,6 +316,23 @@ impl Sandbox {
         Some(("GIT_SSH_COMMAND".to_owned(), format!("ssh -o 'ProxyCommand={connect}'")))
     }
 
+    fn guarded_paths(&self, links: Vec<PathBuf>) -> Vec<PathBuf> {
+        let mut guarded = guarded::paths(&self.facts.home, &self.facts.own_folders, links);
+        guarded.retain(|path| !self.is_own_state(path));
+        guarded
+    }
+
+    /// Secrets of others, and what of its own state the program may not change.
+    fn protected_state(&self) -> impl Iterator<Item = PathBuf> {
+        let kept = self.facts.kept_state.iter().filter(|path| path.symlink_metadata().is_ok()).cloned();
+        guarded::secrets(&self.facts.home).filter(|path| !self.is_own_state(path)).chain(kept)
+    }
+
+    /// Whether a secret is one of the confined program's own.
+    fn is_own_state(&self, path: &Path) -> bool {
+        self.facts.own_state.iter().any(|own| path.starts_with(own))
+    }
+
     /// A path of the lists: below home unless it is absolute.
     pub(crate) fn at_home(&self, path: &str) -> PathBuf {
         self.facts.home.join(path)
@@ -362,6 +384,7 @@ impl Sandbox {
         // A person who opens such a folder as a workspace wants to work in it.
         let roots: Vec<PathBuf> =
             self.facts.roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
+        hidden.retain(|path| !self.is_own_state(path));
         hidden.retain(|path| {
             let path = path.canonicalize();
             path.is_ok_and(|path| !roots.iter().any(|root| root.starts_with(&path)))

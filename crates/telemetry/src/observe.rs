@@ -235,6 +235,10 @@ impl Model for ObservedModel {
     fn info(&self) -> ModelInfo {
         self.0.info()
     }
+
+    fn agent(&self) -> Option<Arc<dyn domain::agent::ExternalAgent>> {
+        self.0.agent()
+    }
 }
 
 struct ObservedStream {

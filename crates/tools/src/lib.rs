@@ -5,6 +5,7 @@
 
 pub mod contexts;
 mod custom_tool;
+mod documents;
 pub mod edit;
 mod editor;
 mod git_guard;
@@ -31,4 +32,5 @@ pub use contexts::Contexts;
 pub use git_guard::git_environment;
 pub use offered::BUILT_IN_SERVER;
 pub use options::{Confine, LanguageServicesHandle, Limits, Options};
+pub use sealed::sealed_paths;
 pub use source::{BuiltInTools, builtin};

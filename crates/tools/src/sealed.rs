@@ -74,6 +74,12 @@ pub(crate) fn find(scope: &Scope, granted: &[Grant]) -> Sealed {
     sealed
 }
 
+/// What a program that is no tool must not open in the workspace, and whether that is everything that rules forbid.
+pub fn sealed_paths(scope: &Scope) -> (Vec<PathBuf>, bool) {
+    let sealed = find(scope, &[]);
+    (sealed.paths, sealed.closes_forbidden)
+}
+
 /// The secrets of the workspace in a tainted chat.
 fn find_secrets(scope: &Scope, granted: &[Grant]) -> Sealed {
     let mut sealed = Sealed::default();

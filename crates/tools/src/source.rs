@@ -18,6 +18,7 @@ use crate::options::Options;
 use crate::outputs::OutputFolder;
 use crate::paths::Paths;
 use crate::tool::after_edit::CheckedEdit;
+use crate::tool::apply_patch::ApplyPatch;
 use crate::tool::ask_user::AskUser;
 use crate::tool::background_job::BackgroundJob;
 use crate::tool::compact_chat::CompactChat;
@@ -81,6 +82,7 @@ impl BuiltInTools {
             into_tool(ReadFile { files: files.clone() }),
             into_tool(WriteFile { files: files.clone() }),
             into_tool(EditFile { files: files.clone() }),
+            into_tool(ApplyPatch { files: files.clone() }),
             into_tool(PreviewFileChange { files: files.clone() }),
             into_tool(MoveFile { files: files.clone() }),
             into_tool(Grep { files: files.clone() }),
@@ -158,6 +160,8 @@ impl ToolSource for BuiltInTools {
             url: None,
             error: None,
             tools: self.tools.iter().map(|tool| tool.spec().clone()).collect(),
+            prompts: Vec::new(),
+            resources: Vec::new(),
         }]
     }
 

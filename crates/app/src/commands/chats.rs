@@ -371,6 +371,7 @@ async fn delete(
 ) -> Result<(), Failure> {
     let undo = crate::workspaces::undo_store(environment, config::UndoSettings::default());
     let outputs = crate::built_in_tools::outputs(environment);
+    let memory = crate::places::memory_here(environment);
     // Check all ids before the first chat is deleted.
     for id in ids {
         if journal.newest(&SessionId::new(id.as_str())).await?.is_none() {
@@ -386,6 +387,9 @@ async fn delete(
         journal.delete(&session).await?;
         undo.forget(id).map_err(|error| Failure::internal(error.to_string()))?;
         outputs.forget(&session).map_err(|error| Failure::internal(error.to_string()))?;
+        for memory in &memory {
+            memory.forget_chat(id);
+        }
     }
     if json {
         return print(&format!("{}\n", json!({"deleted": ids})));

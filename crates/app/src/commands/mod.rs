@@ -1,6 +1,7 @@
 //! One file per command; the logic is in the crate that owns the data. Commands print by `crate::output`.
 
 pub(crate) mod acp;
+pub(crate) mod acp_agents;
 pub(crate) mod attach;
 pub(crate) mod chat;
 pub(crate) mod chats;

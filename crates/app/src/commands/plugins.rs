@@ -17,7 +17,9 @@ pub(crate) enum PluginsTask {
     /// The sources, their pinned versions and their plugins.
     #[command(after_help = "Example:\n  dragoman plugins list")]
     List,
-    /// Show what a plugin brings, and use it if you agree: NAME or NAME@SOURCE.
+    /// Show what a plugin brings, and use it if you agree: NAME, NAME@SOURCE or NAME@ADDRESS.
+    ///
+    /// An address is one of git, OWNER/REPOSITORY at GitHub, or a folder.
     #[command(after_help = "Example:\n  dragoman plugins install standards@company")]
     Install {
         plugin: String,

@@ -62,13 +62,18 @@ mod losslessness;
 mod managed;
 mod mcp_commands;
 mod mcp_server;
+mod memory;
+mod model_families;
 mod one_history;
+mod other_agents;
 mod output;
 mod permissions;
+mod places;
 #[cfg(target_os = "linux")]
 mod postgres;
 mod protocol_docs;
 mod providers;
+mod real_agents;
 mod run;
 mod run_flags;
 mod run_output;

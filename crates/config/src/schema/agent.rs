@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
+use serde_json::{Map, Value};
 
 use super::tool_call::AgentToolCallSection;
 
@@ -46,6 +47,12 @@ pub(super) struct Agent {
     /// How full the context window may get, in percent, before a chat with this behavior is summarized.
     #[schemars(range(min = 1, max = 100), extend("examples" = [60]))]
     auto_compact_percentage: u64,
+    /// How many tokens must be left in the context window; with fewer, a chat with this behavior is summarized too.
+    #[schemars(range(min = 1), extend("examples" = [20_000]))]
+    auto_compact_tokens_left: u64,
+    /// Patterns of tools that are found by a search; `toolCall.toolSearch` is supported for all behaviors.
+    #[schemars(extend("x-unsupported" = true))]
+    mcp_tool_search: Map<String, Value>,
     /// Approval rules for this behavior, beside those for all.
     tool_call: AgentToolCallSection,
     /// Texts for this behavior. `chat` is its system prompt.
@@ -107,4 +114,31 @@ pub(super) struct PromptTexts {
     /// The system prompt for rewriting a selection.
     #[schemars(extend("examples" = ["Rewrite the text as the user asks."]))]
     rewrite: String,
+}
+
+/// What holds for models whose id (`provider/name`) or name fits the pattern. `*` stands for anything.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ModelFamilyEntry {
+    /// The family whose row holds: `gpt`, `claude`, `gemini`, `small`, `open` or `other`.
+    #[schemars(extend("examples" = ["claude"]))]
+    family: String,
+    /// What the system prompt says beside the text of the behavior, in place of the family's.
+    #[schemars(extend("examples" = ["Answer in English."]))]
+    prompt: String,
+    /// How files are changed: `replace` (texts), `patch` (`apply_patch`), or `whole` (texts, and small files whole).
+    #[schemars(extend("examples" = ["patch"]))]
+    edit_format: String,
+    /// Built-in tools that the model is not shown, in place of the family's.
+    #[schemars(extend("examples" = [["fetch_url"]]))]
+    without_tools: Vec<String>,
+    /// Whether one answer may call several tools.
+    #[schemars(extend("examples" = [false]))]
+    parallel_calls: bool,
+    /// The reasoning effort where none is chosen; `default` leaves it to the provider.
+    #[schemars(extend("examples" = ["high"]))]
+    effort: String,
+    /// Whether the model is shown the tool for a task list.
+    #[schemars(extend("examples" = [false]))]
+    task_list: bool,
 }

@@ -7,7 +7,6 @@ mod work;
 
 use std::collections::HashMap;
 use std::ops::Deref;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -23,6 +22,8 @@ use session::{AttachedFrontend, Message, Remembered, SessionCore};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::decisions::Decisions;
+use crate::instruction_files::InstructionSet;
+use crate::memory::PendingMemory;
 use crate::workspace::{NamedText, OpenWorkspace, Workspace};
 
 /// The actor of a chat.
@@ -48,6 +49,8 @@ pub(crate) struct Session {
     ended: Mutex<Option<oneshot::Sender<EndedSubagent>>>,
     /// `chatStart` hooks have run in this process.
     pub(crate) hooks_started: AtomicBool,
+    /// Entries of the memory that wait for the user's word.
+    pub(crate) memory: PendingMemory,
     pub(crate) instructions: KnownInstructions,
     /// What the user was told last about settings that changed.
     told_settings: Mutex<Option<String>>,
@@ -81,12 +84,11 @@ pub(crate) struct Known {
     pub(crate) key: InstructionsKey,
     pub(crate) instructions: Instructions,
     /// The files as the model has them.
-    pub(crate) files: Vec<InstructionFile>,
+    pub(crate) files: InstructionSet,
 }
 
 /// Behavior, model and whether it uses tools: rules may be for some models only.
 pub(crate) type InstructionsKey = (String, String, bool);
-pub(crate) type InstructionFile = (PathBuf, String);
 
 impl KnownInstructions {
     /// They are made anew at their next use.

@@ -17,6 +17,7 @@ use session::{AttachedFrontend, SessionCore, SessionParts, SessionWork};
 
 use super::start::{Opening, own_sources, own_workspace};
 use super::{Actor, EndedSubagent, KnownInstructions, Session};
+use crate::memory::PendingMemory;
 use crate::workspace::Workspace;
 use crate::{behavior, hooks, slash, tool_calls, turn, undo};
 
@@ -44,6 +45,7 @@ impl SessionWork for Session {
             inherited,
             ended: Mutex::new(ended),
             hooks_started: AtomicBool::new(false),
+            memory: PendingMemory::default(),
             instructions: KnownInstructions::default(),
             told_settings: Mutex::default(),
             decisions,
@@ -88,6 +90,10 @@ impl SessionWork for Session {
         }
     }
 
+    fn steered_text(&self, text: String) -> Result<String, Failure> {
+        slash::steered(self, text)
+    }
+
     fn turn_ended(&self, outcome: Outcome) {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(ended) = ended {
@@ -116,6 +122,9 @@ impl SessionWork for Session {
     async fn forget(&self) {
         join_all(self.sources().map(|source| source.forget(&self.id))).await;
         undo::forget(self).await;
+        if let Some(memory) = self.workspace.texts.memory() {
+            memory.forget_chat(self.id.as_str());
+        }
         self.run_chat_end_hooks();
     }
 

@@ -14,6 +14,7 @@ mod output;
 use domain::command::{Accepted, AcceptedStatus, SlashArgument, SlashCommand, SlashOrigin, TurnLimits};
 use domain::event::{Fact, Outcome};
 use domain::item::{ItemKind, Part};
+use domain::names::is_same_name;
 use domain::taint::Taint;
 use domain::{CancellationToken, Failure, Model, Reply, TurnId};
 use serde_json::Value;
@@ -36,6 +37,7 @@ const SKILL_CREATE: &str = include_str!("../texts/skill_create.md");
 enum Native {
     Init,
     Compact,
+    Agent,
     Costs,
     Config,
     Doctor,
@@ -62,13 +64,15 @@ enum Native {
     Chats,
     Aside,
     SyncSystemPrompt,
+    /// `/memory` and `/memory-consolidate`.
+    Memory,
     Goal,
     /// What does it, where a chat is no place for it.
     Elsewhere(&'static str),
 }
 
 /// Command, name, description, argument.
-const NATIVE: [(Native, &str, &str, Option<&str>); 34] = [
+const NATIVE: [(Native, &str, &str, Option<&str>); 37] = [
     (Native::Init, "init", "Write or improve AGENTS.md for this project", None),
     (Native::Compact, "compact", "Replace the history by a summary", Some("what to keep")),
     (
@@ -80,6 +84,7 @@ const NATIVE: [(Native, &str, &str, Option<&str>); 34] = [
     (Native::Costs, "costs", "Tokens and money this chat has used", None),
     (Native::Config, "config", "The settings in force and where each comes from", None),
     (Native::Doctor, "doctor", "What is configured, reachable and missing", None),
+    (Native::Agent, "agent", "Show the agents, or switch to one", Some("agent")),
     (Native::Model, "model", "Show the models, or switch to one", Some("provider/model")),
     (
         Native::Resume,
@@ -124,6 +129,13 @@ const NATIVE: [(Native, &str, &str, Option<&str>); 34] = [
         "Use rules and instructions as they are now in this chat",
         None,
     ),
+    (
+        Native::Memory,
+        "memory",
+        "Facts that are kept across chats",
+        Some("add, project, forget, keep, apply, export"),
+    ),
+    (Native::Memory, "memory-consolidate", "Propose a shorter memory, as a diff", Some("what to mind")),
     (Native::Elsewhere(DELETE_CHAT), "delete-chat", "How to delete a chat", Some("chat")),
     (Native::Elsewhere(IMPORT), "import", "How to take over chats of another program", Some("file")),
     (Native::Elsewhere(DEBUG_CHAT), "debug-chat", "How to see everything that is stored of a chat", None),
@@ -220,12 +232,29 @@ pub(crate) fn parse(session: &Session, text: &str) -> Option<ParsedCommand> {
         CommandKind::Skill(
             format!("{}\n\n{}", crate::skills::text(&skill), rest.trim()).trim_end().to_owned(),
         )
-    } else if session.sources().flat_map(|source| source.prompts()).any(|prompt| prompt.name == name) {
+    } else if session
+        .sources()
+        .flat_map(|source| source.prompts())
+        .any(|prompt| is_same_name(&prompt.name, name))
+    {
         CommandKind::McpPrompt
     } else {
         return None;
     };
     Some(ParsedCommand { name: name.to_owned(), arguments, rest: rest.to_owned(), kind })
+}
+
+/// What a running turn is told: the text of a custom command or skill in place of its name. Other commands wait for the
+/// end of the turn.
+pub(crate) fn steered(session: &Session, text: String) -> Result<String, Failure> {
+    match parse(session, &text).map(|command| command.kind) {
+        None => Ok(text),
+        Some(CommandKind::Custom(filled) | CommandKind::Skill(filled)) => Ok(filled),
+        Some(CommandKind::Native(_) | CommandKind::McpPrompt) => {
+            Err(Failure::user("A command does not run while the chat is answering.")
+                .hint("Send it when the answer is there."))
+        }
+    }
 }
 
 pub(crate) fn run(

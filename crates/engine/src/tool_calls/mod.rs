@@ -8,6 +8,7 @@ mod asking;
 mod case;
 mod cause;
 pub(crate) mod context;
+pub(crate) mod foreign;
 pub(crate) mod input;
 mod leftovers;
 mod own_calls;
@@ -41,6 +42,7 @@ use crate::subagents;
 use crate::subagents::relay::RelayedCall;
 use crate::tool_search::ToolList;
 use crate::turn::loops::{LoopDetector, Repetition};
+use crate::turn::nested_instructions;
 use crate::turn::{Turn, goal};
 use crate::undo;
 use approval::{ApprovalDecision, Decision, HookVerdict};
@@ -427,6 +429,9 @@ fn end(turn: &Turn, mut item: Item, loops: &mut LoopDetector) -> Repetition {
         repetition = loops.observe(call);
         if repetition == Repetition::Warn {
             call.result.push(Part::text(REPEATED));
+        }
+        if !turn.model.info().id.starts_with("local/") {
+            call.result.extend(nested_instructions::of_call(&turn.session, call));
         }
     }
     turn.session.commit(vec![Fact::ItemEnded { item }]);

@@ -5,11 +5,13 @@
 
 pub(crate) mod answer;
 pub(crate) mod compaction;
+mod external;
 mod failover;
 pub(crate) mod goal;
 mod images;
 pub(crate) mod instructions;
 pub(crate) mod loops;
+pub(crate) mod nested_instructions;
 pub(crate) mod prompt;
 pub(crate) mod start;
 mod state;
@@ -23,10 +25,13 @@ use domain::item::{Item, ItemKind, Part};
 use domain::model::{ModelInfo, Prompt, StopReason, WrittenHistory};
 use domain::note::{Note, NoteAbout};
 use domain::tool::{Tool, ToolSpec};
+use session::offered_tools;
 
 use crate::behavior;
 use crate::context_use::Estimate;
+use crate::families;
 use crate::hooks;
+use crate::memory;
 use crate::own_text::own_description;
 use crate::paid_call::{self, PaidCall};
 use crate::recall::Recall;
@@ -35,10 +40,12 @@ use crate::session::Instructions;
 use crate::skills::LoadSkill;
 use crate::spending;
 use crate::subagents::SpawnAgent;
+use crate::title;
 use crate::tool_calls::{self, CallsEnd};
 use crate::tool_search::ToolList;
 use answer::{Answer, AnswerEnd, StepPosition};
 pub(crate) use compaction::clearing;
+pub use external::{AGENT_PREFIX, is_of_agent};
 use loops::LoopDetector;
 pub(crate) use state::Turn;
 
@@ -70,7 +77,13 @@ impl Turn {
         if let Outcome::Failed { failure } = &mut outcome {
             failure.is_too_long = false;
         }
+        title::finish_turn(&self, &outcome);
         goal::conclude(&self, outcome)
+    }
+
+    /// What the model would be sent next.
+    pub(crate) fn prompt_now(&self) -> Prompt {
+        self.prompt(&ToolList::new(self.tools(), &self.session, &self.model.info()))
     }
 
     async fn run_steps(&mut self) -> Result<Outcome, Failure> {
@@ -123,6 +136,9 @@ impl Turn {
 
     /// One model answer and the calls it asks for. `may_compact`: a request that does not fit is not the last word.
     async fn run_step(&mut self, step: u32, loops: &mut LoopDetector, may_compact: bool) -> Next {
+        if let Some(agent) = self.model.agent() {
+            return external::run(self, step, agent).await;
+        }
         self.session.show_progress("Waiting model");
         let info = self.model.info();
         let tools = ToolList::new(self.tools(), &self.session, &info);
@@ -265,6 +281,7 @@ impl Turn {
 
     /// The model is done. The goal, a change that nothing has checked, and hooks may have it go on.
     async fn finish(&mut self, step: u32, tools: &ToolList, loops: &mut LoopDetector) -> Next {
+        memory::take_proposals(&self.session, self.id, step, &hooks::last_answer(self));
         if self.session.decisions.is_recorded() {
             if self.add_recorded_notes(step) {
                 self.session.steering.open();
@@ -344,12 +361,23 @@ impl Turn {
     fn prompt(&self, tools: &ToolList) -> Prompt {
         let (behavior, settings) = (self.session.behavior(), &self.session.workspace.settings);
         let prompts = settings.prompts(&behavior);
-        let own = |spec: &ToolSpec| own_description(spec, prompts);
-        let specs = self.session.offered_tools.update(tools.offered(), prompts.tools.is_empty(), own);
+        let info = self.model.info();
+        let profile = families::profile(&info.id, &settings.model_families);
+        let shown = |spec: &ToolSpec| {
+            let mut spec = offered_tools::described(spec, own_description(spec, prompts));
+            profile.rename_arguments(&mut spec);
+            spec
+        };
+        let (family, is_plain) = (profile.family.value, prompts.tools.is_empty());
+        let specs = self.session.offered_tools.update(tools.offered(), family, is_plain, shown);
         let of_behavior = || {
             let variant = settings.behavior_variant(&behavior)?.to_owned();
-            self.model.info().variants.contains(&variant).then_some(variant)
+            info.variants.contains(&variant).then_some(variant)
         };
+        let text_tools = tools
+            .offered()
+            .iter()
+            .filter_map(|tool| tool.text_format().map(|format| (tool.spec().offered_name(), format)));
         // Before the state is locked.
         let deferred = tools.deferred(&self.session);
         let state = self.session.state();
@@ -361,7 +389,14 @@ impl Turn {
             deferred,
             entries,
             written: Some(WrittenHistory { keys, place: self.session.written.clone() }),
-            variant: state.settings().variant.clone().or_else(of_behavior),
+            variant: state
+                .settings()
+                .variant
+                .clone()
+                .or_else(of_behavior)
+                .or_else(|| profile.effort_for(&info)),
+            text_tools: text_tools.collect(),
+            is_sequential: !profile.parallel.value,
             output_schema: self.limits.output_schema.clone(),
             has_alternative: self.has_alternative(),
             ..Prompt::default()

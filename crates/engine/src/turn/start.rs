@@ -8,15 +8,17 @@ use std::sync::Arc;
 use domain::command::{Accepted, AcceptedStatus, Context, TurnLimits, UserPrompt};
 use domain::event::{Fact, Outcome};
 use domain::item::{ItemKind, Part};
+use domain::names::is_same_name;
 use domain::note::Goal;
 use domain::taint::Taint;
-use domain::tool::{Resource, Scope};
+use domain::tool::{Resource, Scope, ToolServer};
 use domain::{CancellationToken, Failure, FailureKind, Model, Reply, TurnId};
 use serde_json::Value;
 use session::AttachedFrontend;
 
 use super::{Turn, goal, images, instructions};
 use crate::hooks::{self, TurnHooks};
+use crate::memory;
 use crate::session::{Actor, Instructions, Session};
 use crate::spending;
 use crate::title;
@@ -50,7 +52,7 @@ pub(crate) fn begin(
     let expanding = (!contexts.is_empty())
         .then(|| expand(actor, id, frontend.as_ref(), contexts, limits.listed_resources, &cancel));
     let message = recorded
-        .unwrap_or_else(|| [undo_note(&actor.session), parts, vec![Part::text(text.clone())]].concat());
+        .unwrap_or_else(|| [notes(&actor.session, &text), parts, vec![Part::text(text.clone())]].concat());
     let launch = Launch { id, model, frontend, cancel, limits, goal: None };
     match expanding {
         None => launch.with_message(actor, text.clone(), message),
@@ -75,16 +77,17 @@ fn check_limits(
 
 fn start_title_and_warn(session: &Arc<Session>, text: &str, info: &domain::model::ModelInfo) {
     if !session.is_subagent() {
-        title::start(session, text, &info.id);
+        title::start(session, text, info);
     }
     if let Some(notice) = spending::budget_warning(&session.workspace.settings.budget, info) {
         session.commit(vec![Fact::Notice { notice }]);
     }
 }
 
-/// What the model must know about undos since its last answer.
-fn undo_note(session: &Session) -> Vec<Part> {
-    undo::note_for_model(session.state().items()).into_iter().collect()
+/// What the model must know about undos since its last answer, and about a fact that this prompt wanted kept.
+fn notes(session: &Session, text: &str) -> Vec<Part> {
+    let undone = undo::note_for_model(session.state().items());
+    undone.into_iter().chain(memory::keep_wish(session, text)).collect()
 }
 
 /// What a turn is started with.
@@ -170,6 +173,9 @@ impl Launch {
     pub(crate) fn turn(self, actor: &mut Actor) -> Turn {
         let Launch { id, model, frontend, cancel, limits, goal: _ } = self;
         let (session, instructions) = (actor.session.clone(), actor.session.instructions.clone());
+        if session.workspace.settings.chat.auto_sync_system_prompt {
+            instructions.forget();
+        }
         let Instructions { system, fetched_rules } = instructions::of(&session, &instructions, &model.info());
         if !session.is_subagent() {
             session.mention_changed_settings();
@@ -308,7 +314,8 @@ async fn read_resource(
         return Err(Failure::user(format!("A rule forbids reading {uri}.")));
     }
     for source in session.sources() {
-        if source.servers().iter().any(|known| known.name == *server) {
+        let known = source.servers().into_iter().find(|known| is_same_name(&known.name, server));
+        if let Some(ToolServer { name: server, .. }) = &known {
             if is_listed_only {
                 source.first_lists().await;
                 let is_same = |listed: &Resource| (&listed.server, &listed.uri) == (server, uri);

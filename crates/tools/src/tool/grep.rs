@@ -40,7 +40,7 @@ pub struct Input {
     /// Only files with such names: *.{ts,tsx}
     #[serde(default)]
     include: Option<String>,
-    /// MatchLines around each match
+    /// Lines around each match
     #[serde(default, deserialize_with = "lenient::number")]
     context: Option<usize>,
     #[serde(default, deserialize_with = "lenient::flag")]

@@ -1,6 +1,7 @@
 //! The built-in tools, one file each.
 
 pub(crate) mod after_edit;
+pub mod apply_patch;
 pub mod ask_user;
 pub mod background_job;
 pub mod compact_chat;
@@ -14,6 +15,7 @@ pub(crate) mod formatting;
 pub mod glob;
 pub mod grep;
 pub mod move_file;
+mod patch_steps;
 pub mod preview_file_change;
 pub mod read_file;
 pub mod shell_command;

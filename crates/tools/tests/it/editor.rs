@@ -58,8 +58,8 @@ async fn bytes_and_metadata_come_from_the_editor() {
         assert!(told.contains(word), "{told}");
     }
     // It cannot tell: the disk is looked at.
-    assert_eq!(bench.good("read_file", json!({"path": "b.txt"})).await, "text");
-    assert_eq!(bench.good("read_file", json!({"path": "a.png"})).await, "not an image on the disk");
+    assert_eq!(bench.good("read_file", json!({"path": "b.txt"})).await, "1\ttext");
+    assert_eq!(bench.good("read_file", json!({"path": "a.png"})).await, "1\tnot an image on the disk");
 }
 
 /// A part of a file is asked for as a part, with one line more, which tells whether there are others.
@@ -70,8 +70,8 @@ async fn lines_come_from_the_editor() {
     bench.port.can(|abilities| abilities.read_lines = true);
     let path = bench.root.join("a.txt");
     for (reply, expected) in [
-        ("three\nfour\nfive\n", "three\nfour\n[lines 3-4; read on with line_offset 4]"),
-        ("three\n", "three\n"),
+        ("three\nfour\nfive\n", "3\tthree\n4\tfour\n[lines 3-4; read on with line_offset 4]"),
+        ("three\n", "3\tthree\n"),
         ("", "(The file has fewer lines.)"),
     ] {
         bench.port.replies.lock().unwrap().push(HostReply::Text(reply.into()));
@@ -82,7 +82,7 @@ async fn lines_come_from_the_editor() {
     }
     // It cannot tell, or the whole file is read: the disk is looked at.
     for input in [json!({"path": "a.txt", "limit": 1}), json!({"path": "a.txt"})] {
-        assert_eq!(bench.good("read_file", input).await, "on the disk\n");
+        assert_eq!(bench.good("read_file", input).await, "1\ton the disk\n");
     }
 }
 

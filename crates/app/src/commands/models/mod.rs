@@ -1,6 +1,7 @@
 //! `dragoman models`: the list, and fetching embedded models.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use config::{Environment, Inputs, Resolved};
 use domain::Failure;
@@ -8,7 +9,9 @@ use domain::model::{ModelInfo, Models};
 use providers::ProviderDeps;
 use serde_json::{Value, json};
 
+use super::finish;
 use crate::cli::ModelsTask;
+use crate::external_agents::ExternalAgents;
 use crate::lifetime;
 use crate::models::{self, AllModels};
 use crate::output::print;
@@ -19,6 +22,9 @@ pub(crate) fn run(task: Option<ModelsTask>, json: bool, refresh: bool) -> ExitCo
         None => lifetime::run(list(&environment, json, refresh)),
         Some(ModelsTask::Pull { name }) => embedded::pull(&environment, name.as_deref()),
         Some(ModelsTask::Add { file }) => embedded::add(&environment, &file),
+        Some(ModelsTask::Show { model, json: as_json }) => {
+            finish(show::run(&environment, model.as_deref(), json || as_json))
+        }
     }
 }
 
@@ -30,7 +36,9 @@ async fn list(environment: &Environment, json: bool, refresh: bool) -> Result<()
     }
     models::use_cached_list(environment);
     let configured = providers::configured(&resolved, &ProviderDeps::new(environment));
-    let models = AllModels::new(configured, environment);
+    let agents = ExternalAgents::new(Arc::new(environment.clone()), &resolved, None);
+    let models = AllModels::new(configured, environment).with_agents(agents);
+    models.look_for_agents();
     models.discover_servers().await;
     let (list, default) = (models.list(), models.default_model());
     if json {
@@ -86,6 +94,8 @@ fn line(model: &ModelInfo, default: bool) -> String {
     let (context, output) = (number(model.context_limit), number(model.output_limit));
     format!("{:<48} {context:>10} {output:>9}  {price}{mark}", model.id)
 }
+
+mod show;
 
 #[cfg(feature = "local")]
 mod embedded;
