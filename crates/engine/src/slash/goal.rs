@@ -12,11 +12,36 @@ use crate::turn::goal;
 
 /// Programs that a condition may begin with.
 const PROGRAMS: &[&str] = &[
-    "make", "just", "cargo", "npm", "npx", "pnpm", "yarn", "bun", "deno", "node", "python", "python3",
-    "pytest", "tox", "uv", "poetry", "go", "mvn", "gradle", "dotnet", "bash", "sh", "test", "grep", "git",
-    "ruby", "rake", "rspec", "bundle", "php", "phpunit", "composer", "mix", "swift", "zig", "ctest", "cmake",
-    "ninja", "meson", "bazel", "tsc", "eslint", "vitest", "jest", "ruff", "mypy", "stack", "cabal", "dune",
-    "flutter", "dart", "sbt", "docker", "diff", "curl", "true", "false",
+    "cargo", "npm", "npx", "pnpm", "yarn", "bun", "deno", "python", "python3", "pytest", "tox", "uv",
+    "poetry", "mvn", "gradle", "dotnet", "bash", "grep", "ruby", "rake", "rspec", "bundle", "php", "phpunit",
+    "composer", "ctest", "cmake", "meson", "bazel", "tsc", "eslint", "vitest", "jest", "ruff", "mypy",
+    "cabal", "flutter", "sbt", "docker", "curl",
+];
+/// Programs whose names are words of the language too: only words that look like arguments may follow.
+const WORDS_TOO: &[&str] = &[
+    "make", "just", "go", "test", "git", "node", "stack", "swift", "diff", "sh", "mix", "zig", "dart",
+    "dune", "ninja", "true", "false",
+];
+/// Arguments that are words of the language too.
+const ARGUMENTS: &[&str] = &[
+    "test",
+    "tests",
+    "check",
+    "checks",
+    "lint",
+    "build",
+    "run",
+    "vet",
+    "fmt",
+    "ci",
+    "all",
+    "verify",
+    "bench",
+    "typecheck",
+    "e2e",
+    "unit",
+    "status",
+    "diff",
 ];
 /// Words that commands do not have as arguments.
 const PROSE: &[&str] = &[
@@ -79,10 +104,14 @@ fn read_condition(text: &str) -> (&str, bool) {
     }
     let mut words = text.split_whitespace();
     let first = words.next().unwrap_or_default();
+    let rest: Vec<&str> = words.collect();
+    let is_argument = |word: &&str| ARGUMENTS.contains(word) || word.contains(['-', '/', '.', '=', ':', '&']);
     let is_program = PROGRAMS.contains(&first) || first.starts_with("./");
-    let is_prose = text.ends_with('.') && !text.ends_with("..")
-        || words.any(|word| PROSE.contains(&word.to_lowercase().as_str()));
-    (text, is_program && !is_prose)
+    let is_plain = WORDS_TOO.contains(&first) && rest.iter().all(is_argument);
+    let is_sentence = text.ends_with('.') && !text.ends_with("..");
+    let has_prose = rest.iter().any(|word| PROSE.contains(&word.to_lowercase().as_str()));
+    // `make all` has a word of prose that is a target.
+    (text, !is_sentence && (is_plain || (is_program && !has_prose)))
 }
 
 #[cfg(test)]
@@ -100,6 +129,12 @@ mod tests {
             ("!my-tool run", "my-tool run", true),
             ("make the tests pass", "make the tests pass", false),
             ("make tests pass", "make tests pass", false),
+            ("make", "make", true),
+            ("make all", "make all", true),
+            ("test -e made.py", "test -e made.py", true),
+            ("test coverage above 80%", "test coverage above 80%", false),
+            ("make everything faster", "make everything faster", false),
+            ("just one failing case left", "just one failing case left", false),
             ("all examples run", "all examples run", false),
             ("Test every page.", "Test every page.", false),
             ("!", "!", false),

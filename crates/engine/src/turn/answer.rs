@@ -15,6 +15,7 @@ use futures_util::StreamExt;
 use session::log::PendingCommit;
 use tokio::time::Instant;
 
+use super::goal::foreign_id;
 use crate::session::Session;
 use crate::tool_search::{CARRIER, ToolList, carried_call};
 
@@ -234,7 +235,7 @@ impl<'a> AnswerReader<'a> {
                 let (server, name, origin) = self.tools.resolve(&name);
                 (
                     Some(Channel::ToolInput),
-                    ItemKind::ToolCall(Box::new(ToolCall::new(call_id, server, name, origin))),
+                    ItemKind::ToolCall(Box::new(ToolCall::new(foreign_id(call_id), server, name, origin))),
                 )
             }
         }

@@ -6,7 +6,7 @@
 //! audit compared it with the request; a goal always ends: reached, spent, paused or off.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use domain::command::TurnLimits;
@@ -39,6 +39,10 @@ pub(crate) struct GoalRun {
     goal: Goal,
     since: Instant,
     is_time_up: Arc<AtomicBool>,
+    /// The time is no longer of interest.
+    is_reached: Arc<AtomicBool>,
+    /// The item of the check that runs, or ran last.
+    check: AtomicU64,
 }
 
 /// Ends with the turn, and so does the clock.
@@ -123,7 +127,13 @@ pub(crate) fn of_turn(session: &Session) -> Option<GoalRun> {
         return None;
     }
     let goal = current(session.state().items()).filter(|goal| goal.is_open())?.clone();
-    Some(GoalRun { goal, since: Instant::now(), is_time_up: Arc::default() })
+    Some(GoalRun {
+        goal,
+        since: Instant::now(),
+        is_time_up: Arc::default(),
+        is_reached: Arc::default(),
+        check: AtomicU64::new(0),
+    })
 }
 
 impl GoalRun {
@@ -136,10 +146,13 @@ impl GoalRun {
     pub(super) fn start_clock(&self, cancel: &CancellationToken) -> Clock {
         let left = Duration::from_millis(self.goal.max_millis.saturating_sub(self.goal.millis));
         let (cancel, is_time_up) = (cancel.clone(), self.is_time_up.clone());
+        let is_reached = self.is_reached.clone();
         Clock(tokio::spawn(async move {
             tokio::time::sleep(left).await;
-            is_time_up.store(true, Ordering::Relaxed);
-            cancel.cancel();
+            if !is_reached.load(Ordering::Relaxed) {
+                is_time_up.store(true, Ordering::Relaxed);
+                cancel.cancel();
+            }
         }))
     }
 
@@ -156,11 +169,14 @@ pub(crate) fn is_check(call: &ToolCall) -> bool {
     call.call_id.starts_with(CHECK_ID) && call.origin == Origin::Native
 }
 
-/// Whether this item is the check of the turn's goal.
+/// Whether this item is the check of the turn's goal. The engine made it: an id that a provider chose says nothing.
 pub(crate) fn is_check_of(turn: &Turn, item: ItemId) -> bool {
-    let is_it =
-        |known: &Item| known.id == item && matches!(&known.kind, ItemKind::ToolCall(call) if is_check(call));
-    turn.goal.is_some() && turn.session.state().items().iter().rev().any(is_it)
+    item.0 > 0 && turn.goal.as_ref().is_some_and(|run| run.check.load(Ordering::Relaxed) == item.0)
+}
+
+/// The id of a provider's call, which must not look like one of a check.
+pub(super) fn foreign_id(call_id: String) -> String {
+    if call_id.starts_with(CHECK_ID) { String::new() } else { call_id }
 }
 
 /// What the model gets of a check.
@@ -233,6 +249,7 @@ enum Check {
 async fn run_check(turn: &Turn, step: u32, tools: &ToolList, loops: &mut LoopDetector) -> Check {
     let Some(run) = &turn.goal else { return Check::Failed };
     let id = turn.session.log.next_item();
+    run.check.store(id.0, Ordering::Relaxed);
     let call_id = format!("{CHECK_ID}{}", id.0);
     let mut call = ToolCall::new(call_id, "eca".into(), "shell_command".into(), Origin::Native);
     call.input_text =
@@ -335,7 +352,9 @@ fn go_on(turn: &Turn, step: u32, state: GoalState, text: &str, message: &str) ->
 }
 
 fn reach(turn: &Turn, step: u32) -> Option<Next> {
-    let goal = turn.goal.as_ref()?.after(step, GoalState::Reached);
+    let run = turn.goal.as_ref()?;
+    run.is_reached.store(true, Ordering::Relaxed);
+    let goal = run.after(step, GoalState::Reached);
     let text = format!("The goal is reached, in {}.", used(&goal));
     turn.add_note(step, Note::for_people(NoteAbout::Goal(Box::new(goal)), text));
     // Nothing more is read by this turn, unless a hook has it go on.
@@ -343,7 +362,7 @@ fn reach(turn: &Turn, step: u32) -> Option<Next> {
 }
 
 /// Says in the chat what became of a goal that the turn did not reach.
-pub(super) fn conclude(turn: &Turn, outcome: Outcome) -> Outcome {
+pub(crate) fn conclude(turn: &Turn, outcome: Outcome) -> Outcome {
     let Some(run) = &turn.goal else { return outcome };
     let (is_open, step) = {
         let state = turn.session.state();
@@ -355,7 +374,9 @@ pub(super) fn conclude(turn: &Turn, outcome: Outcome) -> Outcome {
         return outcome;
     }
     let is_time_up = run.is_time_up.load(Ordering::Relaxed);
-    let is_spent = is_time_up || outcome == Outcome::MaxSteps;
+    // The chat's own limit of steps may be lower.
+    let has_no_step = run.goal.steps + step >= run.goal.max_steps;
+    let is_spent = is_time_up || (outcome == Outcome::MaxSteps && has_no_step);
     let state = if is_spent { GoalState::Spent } else { GoalState::Paused };
     let goal = run.after(step, state);
     let text = match is_spent {

@@ -152,7 +152,8 @@ impl Launch {
             turn.session.commit(vec![Fact::ItemEnded { item }]);
             match failure {
                 None => turn.run().await,
-                Some(failure) => Outcome::Failed { failure },
+                // A goal that the prompt brought rests.
+                Some(failure) => goal::conclude(&turn, Outcome::Failed { failure }),
             }
         });
     }

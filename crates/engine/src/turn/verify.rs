@@ -7,6 +7,7 @@ mod lines;
 mod project;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use domain::item::{Item, ItemKind};
 use domain::note::{Note, NoteAbout};
@@ -23,6 +24,8 @@ const MOST_CHECKS: usize = 3;
 /// Changed files whose folders are searched for checks, and that the nudge names.
 const MOST_FILES: usize = 20;
 const NAMED_FILES: usize = 5;
+/// What the search for checks may take.
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Endings of files that no check reads.
 const PROSE: &[&str] =
@@ -46,7 +49,7 @@ pub(super) async fn nudge(turn: &Turn, tools: &ToolList) -> Option<Note> {
         let items: Vec<&Item> = state.items().iter().filter(|item| item.turn == turn.id).collect();
         unverified_files(&items)?
     };
-    let mut checks = checks_of(&files, &session.roots);
+    let mut checks = find_checks(turn, files.clone()).await;
     checks.truncate(MOST_CHECKS);
     let mut allowed = Vec::new();
     for check in checks {
@@ -68,6 +71,16 @@ pub(super) async fn nudge(turn: &Turn, tools: &ToolList) -> Option<Note> {
         allowed.join(" or ")
     );
     Some(Note::for_model(NoteAbout::Verification, FOR_PEOPLE, message))
+}
+
+/// The checks of the files' folders. A disk that does not answer in time has none.
+async fn find_checks(turn: &Turn, files: Vec<PathBuf>) -> Vec<String> {
+    let roots = turn.session.roots.clone();
+    let searching = tokio::task::spawn_blocking(move || checks_of(&files, &roots));
+    tokio::select! {
+        found = tokio::time::timeout(SEARCH_TIMEOUT, searching) => found.ok().and_then(Result::ok).unwrap_or_default(),
+        () = turn.cancel.cancelled() => Vec::new(),
+    }
 }
 
 /// The files that the turn changed last without a check after them; `None` where there is nothing to verify.

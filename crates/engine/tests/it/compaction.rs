@@ -180,7 +180,7 @@ async fn a_summary_is_asked_for_at_the_end_of_the_chat_itself() {
     // A model that goes on with the work instead is given the transcript.
     client.run("Go on.").await;
     bench.answers([
-        ScriptedAnswer::call("eca__write", json!({"text": "x"})),
+        ScriptedAnswer::text("Let me write it first.").and_call("eca__write", json!({"text": "x"})),
         ScriptedAnswer::text("by the transcript"),
     ]);
     assert_eq!(client.run("/compact").await, Outcome::Done);

@@ -5,12 +5,13 @@
 
 use std::sync::Arc;
 
-use domain::Failure;
 use domain::item::Part;
-use domain::model::PromptEntry;
+use domain::model::{BlockKind, ModelEvent, ModelStream, PromptEntry, StopReason};
+use domain::{Failure, FailureKind};
+use futures_util::StreamExt;
 
 use super::{MODEL_TIMEOUT, window};
-use crate::completion::{Used, collect};
+use crate::completion::Used;
 use crate::paid_call;
 use crate::spending;
 use crate::tool_search::ToolList;
@@ -50,7 +51,7 @@ pub(super) async fn summarize(
     let model = Arc::clone(&turn.model);
     let call = async {
         let call = paid_call::reserve(&spending::gate(session), &info, &prompt).await?;
-        collect(call.stream(model.stream(prompt)), None, &mut own).await
+        read_summary(call.stream(model.stream(prompt)), &mut own).await
     };
     let answered = tokio::select! {
         answered = tokio::time::timeout(MODEL_TIMEOUT, call) => answered,
@@ -58,12 +59,33 @@ pub(super) async fn summarize(
     };
     used.add(own);
     match answered {
-        Ok(Ok(answer)) => Ok(Some(answer.text).filter(|text| !text.trim().is_empty())),
-        // The transcript goes in parts.
-        Ok(Err(failure)) if failure.is_too_long => Ok(None),
+        Ok(Ok(summary)) => Ok(summary.filter(|text| !text.trim().is_empty())),
+        // The transcript goes in parts, without tools and images.
+        Ok(Err(failure)) if failure.is_too_long || failure.kind == FailureKind::Provider => Ok(None),
         Ok(Err(failure)) => Err(failure),
         Err(_) => {
             Err(Failure::provider(format!("The model gave no summary within {} s.", MODEL_TIMEOUT.as_secs())))
         }
     }
+}
+
+/// The whole text of an answer; `None`: the model went on with the work, or its text was cut off.
+async fn read_summary(mut stream: ModelStream, used: &mut Used) -> Result<Option<String>, Failure> {
+    let (mut text, mut blocks, mut is_whole) = (String::new(), Vec::new(), true);
+    while let Some(event) = stream.next().await {
+        match event? {
+            ModelEvent::BlockStarted { block, kind: BlockKind::Text } => blocks.push(block),
+            ModelEvent::BlockStarted { kind: BlockKind::ToolCall { .. }, .. } => is_whole = false,
+            ModelEvent::BlockDelta { block, text: more } if blocks.contains(&block) => text.push_str(&more),
+            ModelEvent::Usage(tokens) => used.tokens = tokens,
+            ModelEvent::Ended { reason } => is_whole &= reason == StopReason::Done,
+            ModelEvent::BlockStarted { .. }
+            | ModelEvent::BlockDelta { .. }
+            | ModelEvent::BlockEnded { .. }
+            | ModelEvent::Waiting { .. }
+            | ModelEvent::Warning { .. }
+            | ModelEvent::ImagesRefused => {}
+        }
+    }
+    Ok(is_whole.then_some(text))
 }
