@@ -4,6 +4,7 @@
 
 mod accounts;
 mod approve;
+mod arguments;
 mod attaching;
 mod aws;
 mod aws_profile;
