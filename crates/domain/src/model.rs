@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::ids::SessionId;
-use crate::item::{Part, ProviderBlock};
+use crate::part::{Part, ProviderBlock};
 use crate::tool::ToolSpec;
 
 /// Something that answers prompts: a provider over HTTP or the embedded model. `app` makes them.

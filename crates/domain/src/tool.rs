@@ -13,8 +13,8 @@ use crate::ask::{Answer, AskKind};
 use crate::failure::Failure;
 use crate::host::{Abilities, HostCall, HostReply};
 use crate::ids::{ItemId, SessionId};
-use crate::item::Part;
 use crate::job::{Job, JobOutput};
+use crate::part::Part;
 use crate::taint::Taint;
 use crate::tool_call::{Details, Location, Origin};
 use crate::visible::{visible_line, visible_source, visible_text};
@@ -472,7 +472,7 @@ pub enum ServerStatus {
 pub struct ServerPrompt {
     pub name: String,
     pub description: String,
-    pub arguments: Vec<crate::command::SlashArgument>,
+    pub arguments: Vec<crate::slash_argument::SlashArgument>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use domain::CancellationToken;
 use domain::tool::ToolContext;
-use rpc::RequestError;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::watch;

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::client::Client;
 use crate::definitions::{PromptDefinition, ToolDefinition};
-use crate::digest::{DefinitionHash, Digest};
+use crate::digest::DefinitionHash;
 use crate::era::Era;
 use crate::handler::Lists;
 use crate::http::param_headers;

@@ -10,9 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::catalog::read_tools;
-use crate::definitions::{KeptList, ToolDefinition};
+use crate::definitions::KeptList;
 use crate::digest::{DefinitionHash, Digest};
-use crate::list_store::ListStore;
 use crate::options::ServerConfig;
 
 /// Longer lists are not kept.

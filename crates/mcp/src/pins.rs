@@ -65,8 +65,9 @@ impl Pins {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn the_order_of_members_changes_nothing_and_everything_else_does() {

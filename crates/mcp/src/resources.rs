@@ -7,8 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::tool::{Invocation, Resource, Review, Scope, Tool, ToolEffect, ToolResult, ToolSpec};
-use domain::tool_call::Origin;
+use domain::tool::{Invocation, Resource, Review, Scope, Tool, ToolResult, ToolSpec};
 use domain::{BoxFuture, Failure, Part};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -16,10 +15,11 @@ use serde_json::{Value, json};
 use crate::client::Client;
 use crate::content;
 use crate::definitions::PromptDefinition;
+use crate::read_cache::ResourceTemplate;
 use crate::resource_tool_spec::{READ_TOOL, tool_spec};
 use crate::server_state::ServerState;
 use crate::text::single_line;
-use crate::uri_template::{TypedUri, UriTemplate};
+use crate::uri_template::TypedUri;
 use crate::wire::{Completed, ReadResult};
 
 /// Entries of one listing.

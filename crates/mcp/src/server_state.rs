@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use domain::tool::{Resource, ServerStatus, Tool, ToolServer};
+use domain::tool::{Resource, ServerStatus, ToolServer};
 use domain::tool_call::Origin;
 use domain::{CancellationToken, Failure, FailureKind};
 use serde::de::DeserializeOwned;

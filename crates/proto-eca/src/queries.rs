@@ -5,7 +5,7 @@ use domain::command::{Context, ContextQuery, SlashCommand, SlashOrigin};
 
 use crate::from_wire;
 use crate::reply::Reply;
-use crate::serve::Server;
+use crate::server::Server;
 use crate::wire::requests::{
     CommandArgument, Method, OfferedCommand, QueryCommands, QueryCommandsParams, QueryCommandsResult,
     QueryContext, QueryContextParams, QueryContextResult, QueryFiles, QueryFilesResult,

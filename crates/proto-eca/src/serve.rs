@@ -1,15 +1,24 @@
-//! The table: each method of ECA and the function that handles it.
+//! One ECA connection: messages in, commands to the engine, events out. One task, so messages keep their order.
 //!
-//! Invariants: every request is answered, unknown ones at once with -32601 (an unanswered one blocks an editor);
-//! messages that come before the response to `initialize` wait for it.
+//! Owns the table of methods. Invariants: commands leave in the order of the messages; a response leaves before the events
+//! its command causes, unless its method promises the contents first; every request is answered, unknown ones at once with
+//! -32601 (an unanswered one blocks an editor); messages that come before the response to `initialize` wait for it.
 
-use domain::{Failure, FailureKind};
-use rpc::{Fault, Inbound, Responder};
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use domain::command::Catalog;
+use domain::link::Engine;
+use domain::{Command, FrontendEvent, FrontendLink};
+use rpc::{Backlog, End, Fault, Inbound, PeerOptions, Responder, Transport};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::sync::mpsc;
 
+use crate::dialect::PUBLISHED;
 use crate::reply::Reply;
-use crate::serve::Server;
+use crate::sent::{PendingLogins, SentCatalog};
+use crate::server::{ServeOptions, Server};
 use crate::wire::requests::{
     AddFlag, ChangeWorkspaceFolders, Clear, CompletionInline, CompletionNextEdit, Delete, Exit, Fork,
     History, Initialize, Initialized, InlinePrompt, JobsKill, JobsList, JobsReadOutput, List, McpAddServer,
@@ -20,15 +29,69 @@ use crate::wire::requests::{
     SelectedModelChanged, Shutdown, ToolCallApprove, ToolCallReject, Update,
 };
 use crate::{
-    completing, flags, from_wire, history, inline_prompt, jobs, lifecycle, mcp, next_edit, prompting,
-    providers, queries, rewriting, sessions, settings, turns,
+    completing, flags, from_wire, history, host, inline_prompt, jobs, lifecycle, mcp, next_edit,
+    pending_logins, prompting, providers, queries, rewriting, sessions, settings, turns,
 };
 
-/// ECA has no code of its own for refused requests.
-const REFUSED: i64 = -32000;
 const NOT_INITIALIZED: i64 = -32002;
 
-pub(crate) async fn handle_message(server: &mut Server, message: Inbound) {
+/// How long the last messages may take to be written.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Serves until the input ends or `exit` comes.
+pub async fn serve(engine: Engine, transport: Transport, options: ServeOptions) -> std::io::Result<()> {
+    let peer_options = PeerOptions {
+        cancel: Some(rpc::CancelMethod { method: "$/cancelRequest", parameter: "id" }),
+        ..PeerOptions::header()
+    };
+    let (peer, inbox) = rpc::inbox(peer_options, transport)?;
+    let mut server = Server {
+        engine: FrontendLink::new(engine),
+        client: Backlog::new(peer.outgoing()),
+        options,
+        sessions: HashMap::new(),
+        numbered: HashMap::new(),
+        catalog: Catalog::default(),
+        sent: SentCatalog::default(),
+        client_setup: None,
+        dialect: &PUBLISHED,
+        early: None,
+        deferred: VecDeque::new(),
+        is_over: false,
+        changing: HashMap::new(),
+        pending_logins: PendingLogins::default(),
+        sent_providers: None,
+        unopened: HashMap::new(),
+        completing: None,
+    };
+    run(&mut server, inbox, peer.ended()).await;
+    // A client that closed its side may still wait for answers.
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, peer.answered()).await;
+    peer.close(CLOSE_TIMEOUT).await;
+    Ok(())
+}
+
+async fn run(server: &mut Server, mut inbox: mpsc::Receiver<Inbound>, ended: impl Future<Output = End>) {
+    let mut ended = std::pin::pin!(ended);
+    while !server.is_over {
+        let event = match server.deferred.pop_front() {
+            Some(message) => FrontendEvent::Message(message),
+            None => server.engine.next(&mut inbox, server.client.wait_for_room(), &mut ended).await,
+        };
+        match event {
+            FrontendEvent::Reply(then) => then(server),
+            FrontendEvent::Message(message) => handle_message(server, message).await,
+            FrontendEvent::Host(request) => host::handle_request(server, request),
+            FrontendEvent::Event(event) => server.show(&event),
+            FrontendEvent::Room => server.client.drain(),
+            FrontendEvent::End => break,
+        }
+    }
+    pending_logins::release_all(server);
+    server.engine.post(Command::Detach).await;
+}
+
+async fn handle_message(server: &mut Server, message: Inbound) {
     let Some(message) = server.defer_until_initialized(message) else { return };
     let Inbound { method, params, responder } = message;
     let params = params.as_deref().map_or("null", |raw| raw.get());
@@ -144,19 +207,4 @@ fn fail(responder: Option<Responder>, fault: Fault) {
     if let Some(responder) = responder {
         responder.fail(fault);
     }
-}
-
-/// Each kind of failure and its code.
-pub(crate) fn fault_of(failure: &Failure) -> Fault {
-    let code = match failure.kind {
-        FailureKind::User => Fault::INVALID_PARAMS,
-        FailureKind::Internal => Fault::INTERNAL_ERROR,
-        FailureKind::Taken
-        | FailureKind::Config
-        | FailureKind::Auth
-        | FailureKind::Quota
-        | FailureKind::Provider
-        | FailureKind::Tool => REFUSED,
-    };
-    Fault::new(code, failure.to_string())
 }

@@ -1,36 +1,25 @@
-//! One ECA connection: messages in, commands to the engine, events out. One task, so messages keep their order.
+//! The state of one ECA connection, and how it sends: its chats, what the client has been told, what waits.
 //!
-//! Invariants: commands leave in the order of the messages; a response leaves before the events its command causes,
-//! unless its method promises the contents first; a client that does not read stops nothing but its own output.
+//! Must not know methods. Invariant: a client that does not read stops nothing but its own output.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
-use std::time::Duration;
 
 use domain::command::{Catalog, SessionSettings, WorkspaceSpec};
-use domain::event::{EventBody, Outcome};
+use domain::event::EventBody;
 use domain::item::ItemKind;
-use domain::link::Engine;
 use domain::tool_call::Details;
-use domain::{
-    Abilities, AskId, Command, Event, Fact, Failure, FrontendEvent, FrontendLink, ItemId, Recorded, SessionId,
-};
-use rpc::{Backlog, End, Inbound, Outgoing, PeerOptions, Transport};
+use domain::{Abilities, AskId, Event, Fact, Failure, FrontendLink, ItemId, SessionId};
+use rpc::{Backlog, Inbound, Outgoing};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::catalog::{self, SentCatalog};
-use crate::dialect::{Dialect, PUBLISHED, Projection};
-use crate::dispatch::fault_of;
-use crate::pending_logins::{self, PendingLogins};
-use crate::providers::SentProviders;
+use crate::dialect_interface::{Dialect, Projection};
+use crate::faults::fault_of;
 use crate::reply::Reply;
+use crate::sent::{PendingLogins, SentCatalog, SentProviders};
 use crate::wire::notifications::{Notification, Outbound};
 use crate::wire::requests::{Exit, Method};
 use crate::wire::{ChatId, ChatKey};
-use crate::{history, host, sessions};
 
-/// How long the last messages may take to be written.
-const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// Messages that may wait for the response to `initialize`.
 const EARLY_MESSAGES: usize = 256;
 
@@ -42,69 +31,36 @@ pub struct ServeOptions {
     pub is_remote: bool,
 }
 
-/// Serves until the input ends or `exit` comes.
-pub async fn serve(engine: Engine, transport: Transport, options: ServeOptions) -> std::io::Result<()> {
-    let peer_options = PeerOptions {
-        cancel: Some(rpc::CancelMethod { method: "$/cancelRequest", parameter: "id" }),
-        ..PeerOptions::header()
-    };
-    let (peer, inbox) = rpc::inbox(peer_options, transport)?;
-    let mut server = Server {
-        engine: FrontendLink::new(engine),
-        client: Backlog::new(peer.outgoing()),
-        options,
-        sessions: HashMap::new(),
-        numbered: HashMap::new(),
-        catalog: Catalog::default(),
-        sent: SentCatalog::default(),
-        client_setup: None,
-        dialect: &PUBLISHED,
-        early: None,
-        deferred: VecDeque::new(),
-        is_over: false,
-        changing: HashMap::new(),
-        pending_logins: PendingLogins::default(),
-        sent_providers: None,
-        unopened: HashMap::new(),
-        completing: None,
-    };
-    server.run(inbox, peer.ended()).await;
-    // A client that closed its side may still wait for answers.
-    let _ = tokio::time::timeout(CLOSE_TIMEOUT, peer.answered()).await;
-    peer.close(CLOSE_TIMEOUT).await;
-    Ok(())
-}
-
 /// A chat of this connection.
-struct OpenSession {
-    projection: Box<dyn Projection>,
+pub(crate) struct OpenSession {
+    pub projection: Box<dyn Projection>,
     /// The model that answers, as far as it is known here.
-    model: Option<String>,
+    pub model: Option<String>,
     /// The chat that a subagent works for, as the client knows it.
-    parent: Option<String>,
+    pub parent: Option<String>,
     /// The oldest item that the client has been sent; `None`: all of them.
-    shown_from: Option<ItemId>,
+    pub shown_from: Option<ItemId>,
     /// See [`crate::inline_prompt`].
-    is_inline: bool,
+    pub is_inline: bool,
 }
 
 pub(crate) struct Server {
     /// Attached from `initialize` on.
     pub engine: FrontendLink<Server>,
-    client: Backlog,
+    pub client: Backlog,
     pub options: ServeOptions,
-    sessions: HashMap<SessionId, OpenSession>,
+    pub sessions: HashMap<SessionId, OpenSession>,
     /// Chats that the client names by a number; such a name is good for this connection only.
-    numbered: HashMap<i64, SessionId>,
+    pub numbered: HashMap<i64, SessionId>,
     pub catalog: Catalog,
     pub sent: SentCatalog,
     /// The client's abilities and its workspace.
     pub client_setup: Option<(Abilities, WorkspaceSpec)>,
     pub dialect: &'static dyn Dialect,
     /// Messages that wait for the response to `initialize`; `None` while nothing waits.
-    early: Option<VecDeque<Inbound>>,
+    pub early: Option<VecDeque<Inbound>>,
     /// Messages that have waited and are handled next.
-    deferred: VecDeque<Inbound>,
+    pub deferred: VecDeque<Inbound>,
     pub is_over: bool,
     /// Chats whose history the client changes, and whether an event of such a change came meanwhile.
     pub changing: HashMap<SessionId, bool>,
@@ -118,26 +74,6 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    async fn run(&mut self, mut inbox: mpsc::Receiver<Inbound>, ended: impl Future<Output = End>) {
-        let mut ended = std::pin::pin!(ended);
-        while !self.is_over {
-            let event = match self.deferred.pop_front() {
-                Some(message) => FrontendEvent::Message(message),
-                None => self.engine.next(&mut inbox, self.client.wait_for_room(), &mut ended).await,
-            };
-            match event {
-                FrontendEvent::Reply(then) => then(self),
-                FrontendEvent::Message(message) => crate::dispatch::handle_message(self, message).await,
-                FrontendEvent::Host(request) => host::handle_request(self, request),
-                FrontendEvent::Event(event) => self.show(&event),
-                FrontendEvent::Room => self.client.drain(),
-                FrontendEvent::End => break,
-            }
-        }
-        pending_logins::release_all(self);
-        self.engine.post(Command::Detach).await;
-    }
-
     pub(crate) fn begin_initializing(&mut self) {
         self.early = Some(VecDeque::new());
     }
@@ -255,48 +191,6 @@ impl Server {
         self.engine.forget(session);
     }
 
-    /// Shows stored facts, then new ones. Of past turns that went well only the last one's state is shown.
-    pub(crate) fn replay(&mut self, session: &SessionId, facts: Vec<Arc<Recorded>>) {
-        let newest = facts.last().map_or(0, |last| last.number);
-        let dialect = self.dialect;
-        self.add_session(session);
-        let mut shown_from = None;
-        if let Some(open) = self.sessions.get_mut(session) {
-            open.projection = dialect.new_projection();
-            shown_from = open.shown_from;
-        }
-        let mut facts = domain::replay::visible_facts(facts);
-        if let Some(first) = shown_from {
-            facts = history::from_item(facts, first);
-        }
-        let last = |is: fn(&Fact) -> bool| facts.iter().rposition(|recorded| is(&recorded.fact));
-        let usage = last(|fact| matches!(fact, Fact::UsageChanged { .. }));
-        let turn = last(|fact| matches!(fact, Fact::TurnStarted { .. } | Fact::TurnEnded { .. }));
-        for (at, recorded) in facts.into_iter().enumerate() {
-            let is_past = match &recorded.fact {
-                Fact::UsageChanged { .. } => Some(at) != usage,
-                Fact::TurnStarted { .. } | Fact::TurnEnded { outcome: Outcome::Done, .. } => Some(at) != turn,
-                // A window of its own, which a person has closed.
-                Fact::Notice { .. } => true,
-                Fact::SessionOpened(_)
-                | Fact::SessionChanged { .. }
-                | Fact::TurnEnded { .. }
-                | Fact::ItemStarted { .. }
-                | Fact::ItemChanged { .. }
-                | Fact::ItemGrew { .. }
-                | Fact::ItemEnded { .. }
-                | Fact::HistoryReplaced { .. }
-                | Fact::AskRaised { .. }
-                | Fact::AskSettled { .. }
-                | Fact::TaintChanged { .. } => false,
-            };
-            if !is_past {
-                self.project(&Event::fact(session.clone(), recorded));
-            }
-        }
-        self.follow(session.clone(), newest);
-    }
-
     /// The ask that waits on a tool call of a session.
     pub(crate) fn ask_of(&self, session: &SessionId, call: &str) -> Option<AskId> {
         self.sessions.get(session)?.projection.ask_of(call)
@@ -308,31 +202,7 @@ impl Server {
         chat.map_or_else(|| call.to_string(), |chat| chat.projection.call_id(call))
     }
 
-    pub(crate) fn show(&mut self, event: &Event) {
-        if pending_logins::defers(self, event) {
-            return;
-        }
-        if let EventBody::Catalog(kind) = &event.body {
-            return catalog::handle_change(self, *kind);
-        }
-        if let (Some(session), EventBody::Fact(recorded)) = (&event.session, &event.body) {
-            if matches!(&recorded.fact, Fact::HistoryReplaced { .. }) || is_new_flag(&recorded.fact) {
-                return match self.changing.get_mut(session) {
-                    Some(is_changed) => *is_changed = true,
-                    None => sessions::show_again(self, session.clone(), |_, _| {}),
-                };
-            }
-            if let Fact::AskRaised { ask } = &recorded.fact {
-                host::ask_user(self, session, ask);
-            }
-            if let Fact::SessionChanged { change } = &recorded.fact {
-                self.set_model(session, change.model.as_deref());
-            }
-        }
-        self.project(event);
-    }
-
-    fn project(&mut self, event: &Event) {
+    pub(crate) fn project(&mut self, event: &Event) {
         let number = event.session.as_ref().and_then(|session| self.number_of(session));
         let chat = match (number, &event.session) {
             (Some(number), _) => ChatId::Number(number),
@@ -409,10 +279,4 @@ impl Server {
     pub(crate) fn outgoing(&self) -> &Outgoing {
         self.client.outgoing()
     }
-}
-
-/// A bookmark that another window set: its place is not at the end.
-fn is_new_flag(fact: &Fact) -> bool {
-    let Fact::ItemEnded { item } = fact else { return false };
-    matches!(&item.kind, ItemKind::Flag { text } if !text.is_empty())
 }

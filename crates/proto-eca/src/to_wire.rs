@@ -14,7 +14,7 @@ use domain::tool_call::{ToolCall, ToolState};
 use domain::{AskId, AskKind, Event, Failure, ItemId, Outcome, TextCursor, visible_json};
 
 use crate::call_ids::CallIds;
-use crate::dialect::Projection;
+use crate::dialect_interface::Projection;
 use crate::tool_calls::{self, CallName};
 use crate::wire::ChatId;
 use crate::wire::contents::{
