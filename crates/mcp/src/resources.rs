@@ -214,25 +214,3 @@ impl Tool for ResourceTool {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_resource_is_kept_as_long_as_its_server_says() {
-        let (cache, parts) = (ReadCache::default(), [Part::text("one")]);
-        cache.keep("a", &parts, Duration::from_secs(60));
-        cache.keep("b", &parts, Duration::ZERO);
-        cache.keep("c", &parts, Duration::from_nanos(1));
-        cache.keep("d", &[Part::text("x".repeat(MAX_KEPT_BYTES + 1))], Duration::from_secs(60));
-        cache.keep("e", &parts, Duration::from_secs(60));
-        std::thread::sleep(Duration::from_millis(1));
-        let kept = |uri: &str| cache.get(uri).is_some();
-        assert_eq!(["a", "b", "c", "d", "e"].map(kept), [true, false, false, false, true]);
-        cache.forget(Some("a"));
-        assert_eq!(["a", "e"].map(kept), [false, true]);
-        cache.forget(None);
-        assert!(!kept("e"));
-    }
-}
