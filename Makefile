@@ -9,7 +9,7 @@ export DRAGOMAN_TEST_SCALE
 
 NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
 
-.PHONY: cross help run test test-full lint bench build build-cost record dist mutants soak figures fuzz site
+.PHONY: cross help run test test-full lint bench build build-cost record dist mutants soak figures quality fuzz site
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -37,7 +37,7 @@ build: ## The whole program as it is published: target/release/dragoman
 mutants: ## Try whether the tests notice 100 small mistakes in the engine (slow; installs cargo-mutants)
 	@scripts/mutants
 
-build-cost: ## Measure what a first build costs, and check size and cost against their ceilings
+build-cost: ## Measure what each feature costs (size, crates, build time), against xtask/budgets.txt (long)
 	@scripts/build-cost
 
 dist: ## Pack the program for users: make dist VERSION=0.1.0 (docs/install.md)
@@ -54,6 +54,9 @@ fuzz: ## Fuzz the parsers, guided by coverage (installs cargo-fuzz; FUZZ_SECONDS
 
 figures: ## Run the tests behind docs/figures.md at full size and write the page (long)
 	@scripts/figures
+
+quality: ## Measure how well the agent works, offline, and write docs/quality.md (long)
+	@scripts/quality
 
 site: ## The documentation as a static site: target/site/index.html
 	@cargo run --quiet -p dragoman-xtask -- site

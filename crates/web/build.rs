@@ -34,7 +34,7 @@ fn folder_of(name: &str, variable: &str) -> PathBuf {
     let usual = repository.join("target/web").join(name);
     let folder = std::env::var_os(variable).map_or(usual, PathBuf::from);
     // Watch the folder also where it is empty: new files must cause a rebuild. A published package has no such folder.
-    if repository.join("web").join(name).is_dir() {
+    if repository.join("web").is_dir() {
         let _ = std::fs::create_dir_all(&folder);
     }
     folder

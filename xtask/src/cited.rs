@@ -13,7 +13,7 @@ const TABLES: [&str; 2] = ["docs/waits.md", "docs/holes.md"];
 /// Each test that is named and not there, one line each.
 pub fn problems(root: &Path) -> Vec<String> {
     let mut tests: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for folder in ["crates", "testkit", "xtask"] {
+    for folder in ["crates", "interfaces", "testkit", "xtask"] {
         collect(&root.join(folder), &mut tests);
     }
     let mut problems = Vec::new();

@@ -25,6 +25,7 @@ fn main() -> ExitCode {
             (Some(target), Some(folder)) => exit_code(xtask::notices::write(&target, folder.as_ref())),
             _ => usage(),
         },
+        Some("build-cost") => build_cost(std::env::args().nth(2).as_deref()),
         Some("site") => {
             let folder = std::env::args().nth(2).unwrap_or_else(|| "target/site".to_owned());
             let written = xtask::site::write(&xtask::tidy::root(), folder.as_ref());
@@ -32,6 +33,31 @@ fn main() -> ExitCode {
         }
         _ => usage(),
     }
+}
+
+/// Prints what `scripts/build-cost` measured, with budgets and contributors.
+fn build_cost(folder: Option<&str>) -> ExitCode {
+    let Some(folder) = folder.map(std::path::Path::new) else { return usage() };
+    let root = xtask::tidy::root();
+    let read = |path: std::path::PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+    let mut figures = read(folder.join("figures.txt"));
+    match xtask::budgets::count_crates(&root) {
+        Ok(counts) => {
+            for (feature, names) in counts {
+                figures.push_str(&format!("{feature} crates {}\n", names.len()));
+            }
+        }
+        Err(error) => return exit_code(Err(error)),
+    }
+    let (table, is_kept) = xtask::budgets::compare(&read(root.join("xtask/budgets.txt")), &figures);
+    println!("{table}");
+    for (name, bytes) in xtask::budgets::largest(&read(folder.join("symbols.txt")), 15) {
+        println!("{:>8} kB  {name}", bytes / 1000);
+    }
+    for (name, tenths) in xtask::budgets::slowest(&read(folder.join("timings.html")), 15) {
+        println!("{:>8} s   {name}", tenths as f64 / 10.0);
+    }
+    if is_kept { ExitCode::SUCCESS } else { exit_code(Err("A budget is broken.".to_owned())) }
 }
 
 fn exit_code(outcome: Result<(), String>) -> ExitCode {
@@ -46,7 +72,7 @@ fn exit_code(outcome: Result<(), String>) -> ExitCode {
 
 fn usage() -> ExitCode {
     eprintln!(
-        "usage: cargo run -p dragoman-xtask -- tidy\n       cargo run -p dragoman-xtask -- circles\n       cargo run -p dragoman-xtask -- catalog [PUBLIC-DATA.json]\n       cargo run -p dragoman-xtask -- notices TARGET FOLDER\n       cargo run -p dragoman-xtask -- site [FOLDER]"
+        "usage: cargo run -p dragoman-xtask -- tidy\n       cargo run -p dragoman-xtask -- circles\n       cargo run -p dragoman-xtask -- catalog [PUBLIC-DATA.json]\n       cargo run -p dragoman-xtask -- notices TARGET FOLDER\n       cargo run -p dragoman-xtask -- site [FOLDER]\n       cargo run -p dragoman-xtask -- build-cost FOLDER"
     );
     ExitCode::from(2)
 }

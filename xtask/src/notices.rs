@@ -15,8 +15,8 @@ pub fn write(target: &str, folder: &Path) -> Result<(), String> {
     let root = crate::tidy::root();
     let mut packages = packages::of_program(&root, target)?;
     packages.retain(|package| package.name == "dragoman" || package.source.is_some());
-    packages.extend(scripts(&root, "crates/apiui/web", "target/web")?);
-    packages.extend(scripts(&root, "web/studio", "target/web/studio-packages")?);
+    packages.extend(scripts(&root, "interfaces/apiui/web", "target/web")?);
+    packages.extend(scripts(&root, "web", "target/web/studio-packages")?);
     let own: BTreeSet<String> = packages.iter().map(Package::id).collect();
     for package in &mut packages {
         package.dependencies.retain(|id| own.contains(id));

@@ -17,7 +17,8 @@ const MACROS: &[&str] = &["print!(", "println!(", "eprint!(", "eprintln!("];
 pub(crate) fn problems(files: &[(String, Vec<String>)]) -> Vec<String> {
     let mut problems = Vec::new();
     for (name, lines) in files {
-        let is_checked = name.starts_with("crates/") && !name.ends_with("tests.rs");
+        let is_program = name.starts_with("crates/") || name.starts_with("interfaces/");
+        let is_checked = is_program && !name.ends_with("tests.rs");
         for (at, line) in lines.iter().enumerate().filter(|_| is_checked) {
             if let Some(problem) = problem(name, line.trim_start()) {
                 problems.push(format!("{name}:{}: {problem}", at + 1));

@@ -48,10 +48,11 @@ pub fn write(root: &Path, folder: &Path) -> Result<usize, String> {
     Ok(pages.len())
 }
 
-/// The Markdown files of the root, and everything beneath `docs`.
+/// The Markdown files of the root, the map of the second product, and everything beneath `docs`.
 fn files(root: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found: Vec<PathBuf> =
         list(root)?.into_iter().filter(|path| path.extension().is_some_and(|it| it == "md")).collect();
+    found.push(root.join("interfaces/README.md"));
     let mut folders = vec![root.join("docs")];
     while let Some(folder) = folders.pop() {
         for path in list(&folder)? {

@@ -18,35 +18,42 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("platform", &[]),
     ("rpc", &["platform"]),
-    ("sse", &[]),
+    ("tls", &[]),
     ("apiui", &[]),
-    ("git", &["platform", "project-files"]),
-    ("sandbox", &["git", "platform", "project-files"]),
+    ("git", &["platform"]),
+    ("sandbox", &["git", "platform"]),
     ("process", &["sandbox", "platform"]),
-    ("project-files", &["platform"]),
-    ("config", &["domain", "platform", "process", "project-files"]),
-    ("llm", &["domain", "sse"]),
+    ("config", &["domain", "platform", "process"]),
+    ("llm", &["domain", "rpc", "tls"]),
     ("local-model", &["domain", "platform"]),
     ("store", &["domain", "platform"]),
-    ("store-postgres", &["domain", "store"]),
+    ("store-postgres", &["domain", "store", "tls"]),
     ("link", &["domain", "platform", "store"]),
     ("undo", &["platform"]),
     ("setup", &["platform"]),
-    ("tools", &["domain", "git", "platform", "process", "project-files"]),
-    ("mcp", &["domain", "platform", "process", "rpc", "sse"]),
+    ("tools", &["domain", "git", "platform", "process", "tls"]),
+    ("mcp", &["domain", "platform", "process", "rpc", "tls"]),
     ("language-servers", &["domain", "platform", "process", "rpc"]),
+    ("acp-client", &["domain", "process", "rpc"]),
     ("session", &["domain"]),
-    ("engine", &["domain", "config", "platform", "project-files", "session", "undo"]),
     ("replay", &["domain", "config", "engine", "session"]),
+    ("import", &["config", "domain", "llm", "platform"]),
+    ("plugins", &["config", "domain", "platform", "process"]),
+    ("providers", &["config", "domain", "llm", "process"]),
+    ("model-hub", &["config", "domain", "local-model", "platform", "providers"]),
+    ("stats", &["domain", "terminal"]),
+    ("telemetry", &["config", "domain", "llm"]),
+    ("worker", &["config", "domain", "platform", "process", "store-postgres", "tools"]),
+    ("engine", &["domain", "config", "platform", "session", "undo"]),
     ("proto-eca", &["domain", "platform", "rpc"]),
     ("proto-acp", &["domain", "platform", "rpc"]),
-    ("proto-mcp", &["domain", "rpc"]),
     ("proto-threads", &["domain", "rpc"]),
     ("proto-copilot", &["domain", "rpc", "apiui"]),
     ("terminal", &["domain", "platform"]),
-    ("web", &[]),
-    ("studio", &["domain", "process", "tools", "apiui", "web"]),
-    ("remote", &["domain", "rpc"]),
+    ("web", &["tls"]),
+    ("interfaces", &["apiui", "domain", "platform", "proto-copilot", "studio", "tools"]),
+    ("studio", &["domain", "process", "tools", "apiui", "web", "tls"]),
+    ("remote", &["domain", "rpc", "tls"]),
     ("serve", &["domain", "remote", "rpc", "web"]),
     ("testkit", &["domain", "rpc"]),
     (
@@ -62,7 +69,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "proto-eca",
             "proto-threads",
             "rpc",
-            "sse",
             "tools",
         ],
     ),
@@ -73,6 +79,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const ALLOWED_IN_TESTS: &[(&str, &str)] = &[
     ("*", "testkit"),
     ("sandbox", "process"),
+    ("serve", "tls"),
     ("studio", "store"),
     ("engine", "link"),
     ("engine", "replay"),
@@ -84,7 +91,7 @@ const ALLOWED_IN_TESTS: &[(&str, &str)] = &[
 pub fn problems() -> Vec<String> {
     let root = root();
     let mut problems = dependencies(&root);
-    problems.extend(crate::ceilings::problems(&root));
+    problems.extend(crate::budgets::problems(&root));
     problems.extend(crate::deny::problems(&root));
     problems.extend(crate::publishing::problems(&root));
     problems.extend(crate::workflows::problems(&root));
@@ -164,6 +171,7 @@ fn sources(root: &Path) -> Vec<String> {
     }
     problems.extend(crate::platform_code::problems(root, &code));
     problems.extend(crate::output_code::problems(&code));
+    problems.extend(crate::two_products::problems(root, &code));
     for (place, _) in exceptions {
         problems.push(format!("xtask/exceptions.txt names {place}, which needs no exception any more"));
     }
@@ -200,7 +208,7 @@ fn exceptions(root: &Path) -> BTreeMap<String, usize> {
 /// Sources of the program: no tests, benches, examples or test kit.
 fn rust_files(root: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    let mut folders = vec![root.join("crates"), root.join("xtask")];
+    let mut folders = ["crates", "interfaces", "xtask"].map(|folder| root.join(folder)).to_vec();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
             let path = entry.path();

@@ -12,9 +12,8 @@ use domain::provider::{AccountState, KeySource, LoginField, LoginMethod, LoginSt
 use domain::{BoxFuture, Failure};
 use engine::ProviderAccounts;
 use llm::vendors::{Auth, VENDORS, vendor};
-
-use crate::github::{self, SignInServer};
-use crate::network;
+use providers::github::{self, SignInServer};
+use providers::network;
 
 /// A longer key is a mistake.
 const MAX_KEY_BYTES: usize = 16 << 10;
@@ -69,7 +68,9 @@ impl WorkspaceAccounts {
         let device = server.begin().await?;
         let step =
             LoginStep::DeviceCode { url: device.verification_uri.clone(), code: device.user_code.clone() };
-        server.finish_in_background(device, self.credentials.clone(), self.changes.clone());
+        let changes = self.changes.clone();
+        let publish = move || changes.publish(CatalogKind::Models);
+        server.finish_in_background(device, self.credentials.clone(), publish);
         Ok(step)
     }
 }

@@ -114,6 +114,14 @@ pub(crate) enum ModelsTask {
     /// Add a GGUF file.
     #[command(after_help = "Example:\n  dragoman models add ~/Downloads/model.gguf")]
     Add { file: PathBuf },
+    /// Print the family of a model and what follows from it: prompt, tools, edits. Without a name: the default model.
+    #[command(after_help = "Example:\n  dragoman models show openai/gpt-5\n  dragoman models show --json")]
+    Show {
+        model: Option<String>,
+        /// For scripts.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Subcommand)]

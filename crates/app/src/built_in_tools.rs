@@ -19,14 +19,22 @@ pub(crate) fn of_workspace(
     sandbox: Option<&WorkspaceSandbox>,
     jobs_observer: tools::jobs::JobsObserver,
     roots: &[PathBuf],
+    is_ephemeral: bool,
 ) -> Arc<tools::BuiltInTools> {
     let language_services = language_servers::of_workspace(environment, resolved, roots, sandbox.is_some());
     if let Some(services) = language_services.0.clone() {
         tokio::spawn(look_for_servers(services));
     }
     let sandbox = sandbox.cloned().map(WorkspaceSandbox::into_tools);
-    let options =
-        tools::Options { sandbox, jobs_observer, language_services, ..options(environment, resolved) };
+    // Of a chat that is not kept nothing is kept.
+    let outputs = if is_ephemeral { tools::outputs::OutputFolder::default() } else { outputs(environment) };
+    let options = tools::Options {
+        sandbox,
+        outputs,
+        jobs_observer,
+        language_services,
+        ..options(environment, resolved)
+    };
     Arc::new(tools::BuiltInTools::new(options))
 }
 
@@ -44,6 +52,7 @@ pub(crate) fn options(environment: &Environment, resolved: &config::Resolved) ->
         shell,
         withheld_environment: resolved.secret_variables.clone(),
         private_hosts: settings.fetch_allowed_hosts.clone(),
+        formatters: settings.formatters.clone(),
         custom_tools: settings.custom.iter().map(custom_tool).collect(),
         web_search: resolved.settings.web_search.as_ref().map(search_backend),
         limits: tools::Limits {
@@ -55,6 +64,11 @@ pub(crate) fn options(environment: &Environment, resolved: &config::Resolved) ->
         },
         ..tools::Options::default()
     }
+}
+
+/// Where outputs that are too long for a result are kept.
+pub(crate) fn outputs(environment: &Environment) -> tools::outputs::OutputFolder {
+    tools::outputs::OutputFolder::new(environment.data_dir().join("outputs"))
 }
 
 fn custom_tool(tool: &config::CustomTool) -> tools::tool::custom::CustomTool {

@@ -152,6 +152,9 @@ pub(crate) enum Task {
         after_help = "Example:\n  dragoman mcp add memory -- npx -y @modelcontextprotocol/server-memory\n  dragoman mcp add docs --url https://mcp.example.com/mcp\n  dragoman mcp login docs\n  dragoman mcp list"
     )]
     Mcp(commands::mcp::McpTask),
+    /// Agents of other vendors that answer here as models: list, add, remove, log in (`dragoman docs other-agents`).
+    #[command(subcommand, after_help = commands::acp_agents::HELP)]
+    AcpAgents(commands::acp_agents::AcpAgentsTask),
     /// Plugins: list, install, update, uninstall.
     #[command(
         subcommand,
@@ -309,14 +312,15 @@ pub(crate) fn perform(cli: Cli) -> ExitCode {
         Task::Acp { connect, login: false } => commands::acp::run(&connect, level),
         Task::Threads(arguments) => commands::threads::run(arguments, level),
         Task::McpServer(arguments) => commands::mcp_server::run(arguments, level),
-        Task::Copilot => commands::copilot::run(level),
-        Task::Generate(arguments) => commands::generate::run(&arguments),
-        Task::Studio(arguments) => commands::studio::run(arguments, level),
+        Task::Copilot => commands::interfaces::copilot(level),
+        Task::Generate(arguments) => commands::interfaces::generate(arguments),
+        Task::Studio(arguments) => commands::interfaces::studio(arguments, level),
         Task::Serve(arguments) => commands::serve::run(arguments, level),
         Task::Spec(SpecTask::Check { spec, fetch_refs, json }) => {
-            commands::spec::check(&spec, fetch_refs, json)
+            commands::interfaces::check(&spec, fetch_refs, json)
         }
         Task::Mcp(task) => commands::mcp::run(task),
+        Task::AcpAgents(task) => commands::acp_agents::run(task),
         Task::Plugins(task) => commands::plugins::run(task),
         Task::Run(arguments) => commands::run::run(*arguments, level),
         Task::Login { provider } => commands::login::login(provider.as_deref()),

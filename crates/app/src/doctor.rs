@@ -35,6 +35,8 @@ pub(crate) struct DoctorContext<'a> {
     pub stored_keys: Vec<String>,
     /// Providers that cannot be used, each with the reason.
     pub problems: Vec<String>,
+    /// An agent that could answer where no provider is configured.
+    pub agent: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,6 +110,9 @@ impl CheckState {
 pub(crate) async fn examine(context: &DoctorContext<'_>) -> Report {
     let mut report = Report::default();
     default_model(context, &mut report);
+    if let Some(text) = &context.agent {
+        report.add("agents", CheckState::Note, text.clone(), None);
+    }
     providers(context, &mut report).await;
     servers(context, &mut report).await;
     settings(context, &mut report);
@@ -170,7 +175,7 @@ fn default_model(context: &DoctorContext<'_>, report: &mut Report) {
 
 async fn providers(context: &DoctorContext<'_>, report: &mut Report) {
     let settings = &context.resolved.settings.providers;
-    let keys = crate::providers::keys(context.resolved, &context.stored_keys);
+    let keys = providers::keys(context.resolved, &context.stored_keys);
     // One that needs no key and that nobody named is not the user's business.
     let used = keys
         .iter()
@@ -244,7 +249,7 @@ async fn look_up_key(provider: Option<&ProviderSettings>) -> Option<Result<(), F
 /// Any answer will do: keys are not looked at here.
 async fn reach(resolved: &Resolved, url: &str) -> Result<(), String> {
     let asked = async {
-        let network = crate::network::of(resolved).map_err(|failure| failure.message)?;
+        let network = providers::network::of(resolved).map_err(|failure| failure.message)?;
         let client = network.client(url).await.map_err(|failure| failure.message)?;
         client.head(url).send().await.map(drop).map_err(|error| cause(&error))
     };

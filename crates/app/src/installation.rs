@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use config::Environment;
+use platform::project_files;
 
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 

@@ -1,4 +1,4 @@
-//! All models of a workspace: first those over HTTP, then the embedded ones.
+//! All models of a workspace: first those over HTTP, then the embedded ones, then agents of other vendors.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,8 +8,9 @@ use config::{Environment, ManagedRules};
 use domain::Failure;
 use domain::model::{Model, ModelInfo, Models};
 use llm::catalog::Catalog;
+use providers::Configured;
 
-use crate::providers::Configured;
+use crate::external_agents::{self, ExternalAgents};
 
 /// How long the discovery of local model servers may take.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -44,11 +45,34 @@ pub(crate) fn use_cached_list(environment: &Environment) -> bool {
 pub(crate) struct AllModels {
     configured: Configured,
     local: local::Local,
+    agents: Option<Arc<ExternalAgents>>,
 }
 
 impl AllModels {
     pub(crate) fn new(configured: Configured, environment: &Environment) -> Self {
-        Self { configured, local: local::Local::new(environment) }
+        Self { configured, local: local::Local::new(environment), agents: None }
+    }
+
+    pub(crate) fn with_agents(self, agents: Arc<ExternalAgents>) -> Self {
+        Self { agents: Some(agents), ..self }
+    }
+
+    /// Looks for the programs of agents; whether there are any. It looks at many files.
+    pub(crate) fn look_for_agents(&self) -> bool {
+        self.agents.as_ref().is_some_and(|agents| agents.installed().next().is_some())
+    }
+
+    /// Where no provider is configured: a sentence about an agent that is installed.
+    pub(crate) fn agent_notice(&self) -> Option<String> {
+        let is_missing = self.default_model().is_none_or(|model| model == SMALL_MODEL);
+        let agents = self.agents.as_ref().filter(|_| is_missing)?;
+        let permitted = |entry: &&external_agents::AgentEntry| self.permits(&entry.model());
+        let entry = agents.installed().find(permitted)?;
+        let (title, model) = (&entry.title, entry.model());
+        Some(format!(
+            "{title} is installed and can answer here: choose the model {model}, for example by `dragoman chat --model {model}` \
+             (`dragoman docs other-agents`)."
+        ))
     }
 
     /// Lists the models of local and configured servers; returns whether the list changed.
@@ -75,7 +99,10 @@ impl Models for AllModels {
     fn find(&self, name: &str) -> Result<Arc<dyn Model>, Failure> {
         let model = match name.strip_prefix("local/") {
             Some(id) => self.local.find(id),
-            None => self.configured.registry.find(name),
+            None => match (name.strip_prefix(external_agents::PREFIX), &self.agents) {
+                (Some(agent), Some(agents)) => agents.find(agent),
+                _ => self.configured.registry.find(name),
+            },
         };
         let model = match model {
             Ok(model) => model,
@@ -93,6 +120,7 @@ impl Models for AllModels {
     fn list(&self) -> Vec<ModelInfo> {
         let mut list = self.configured.registry.list();
         list.extend(self.local.list());
+        list.extend(self.agents.iter().flat_map(|agents| agents.list()));
         list.retain(|model| self.permits(&model.id));
         list
     }

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use config::Environment;
 use domain::store::{Lease, ListFilter};
 use domain::{Failure, Store};
+use engine::memory::MemoryFolders;
 
 use crate::stores;
 
@@ -22,7 +23,11 @@ const PAGE: usize = 200;
 pub(crate) async fn run(environment: Arc<Environment>, days: u64) {
     tokio::time::sleep(DELAY).await;
     let deleted = match stores::open(&environment) {
-        Ok(store) => delete_unchanged_since(store.as_ref(), &environment.data_dir(), cutoff(days)).await,
+        Ok(store) => {
+            let memory = crate::places::memory_here(&environment);
+            let data = environment.data_dir();
+            delete_unchanged_since(store.as_ref(), &data, cutoff(days), memory.as_ref()).await
+        }
         Err(failure) => Err(failure),
     };
     match deleted {
@@ -40,7 +45,12 @@ fn cutoff(days: u64) -> u64 {
 }
 
 /// Returns how many chats were deleted.
-async fn delete_unchanged_since(journal: &dyn Store, data: &Path, oldest: u64) -> Result<usize, Failure> {
+async fn delete_unchanged_since(
+    journal: &dyn Store,
+    data: &Path,
+    oldest: u64,
+    memory: Option<&MemoryFolders>,
+) -> Result<usize, Failure> {
     let mut old = Vec::new();
     let mut after = None;
     loop {
@@ -51,11 +61,14 @@ async fn delete_unchanged_since(journal: &dyn Store, data: &Path, oldest: u64) -
         old.extend(chats.into_iter().filter(|chat| chat.updated_at < oldest).map(|chat| chat.id));
     }
     let undo = undo::UndoStore::new(data.join("undo"), undo::Limits::default());
+    let outputs = tools::outputs::OutputFolder::new(data.join("outputs"));
     let mut deleted = 0;
     for session in old {
         if journal.lease(&session).await? == Lease::Held {
             deleted += usize::from(journal.delete(&session).await?);
             undo.forget(session.as_str()).map_err(|error| Failure::internal(error.to_string()))?;
+            outputs.forget(&session).map_err(|error| Failure::internal(error.to_string()))?;
+            memory.iter().for_each(|memory| drop(memory.forget_chat(session.as_str())));
             journal.release(&session).await?;
         }
     }
@@ -91,7 +104,7 @@ mod tests {
         let writer = chat(data.path(), "written").await;
         let delete = async |oldest| {
             let other = store::Journal::open(data.path()).unwrap();
-            delete_unchanged_since(&other, data.path(), oldest).await
+            delete_unchanged_since(&other, data.path(), oldest, None).await
         };
         assert_eq!(delete(cutoff(1)).await.unwrap(), 0, "nothing is a day old");
         assert_eq!(delete(u64::MAX).await.unwrap(), 1);

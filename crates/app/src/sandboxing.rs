@@ -116,6 +116,8 @@ pub(crate) fn facts(environment: &Environment, roots: &[PathBuf]) -> Facts {
         permitted: permitted_hosts(environment),
         passed: Vec::new(),
         memory_megabytes: None,
+        own_state: Vec::new(),
+        kept_state: Vec::new(),
         required: false,
         without_namespaces: environment.var(NO_NAMESPACES).is_some_and(|value| !value.is_empty()),
     }

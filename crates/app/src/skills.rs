@@ -5,8 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
+use config::plugins::Plugin;
 use config::trust::Folder;
 use engine::Skill;
+use platform::project_files;
 use serde_json::Value;
 
 const FILE: &str = "SKILL.md";
@@ -22,7 +24,7 @@ pub(crate) fn read(own: &[PathBuf], folders: &[Folder], named: &[PathBuf], roots
         found.extend(skills_below(&folder.join("skills"), None));
     }
     for folder in folders.iter().filter(|folder| folder.is_trusted()) {
-        for hidden in [".eca", ".dragoman"] {
+        for hidden in [".agents", ".claude", ".eca", ".dragoman"] {
             found.extend(skills_below(&folder.root.join(hidden).join("skills"), Some(&folder.root)));
         }
     }
@@ -41,9 +43,16 @@ pub(crate) fn read(own: &[PathBuf], folders: &[Folder], named: &[PathBuf], roots
     skills
 }
 
+/// The installed plugins, and those that lie in trusted projects.
+pub(crate) fn usable_plugins(resolved: &config::Resolved) -> Vec<Plugin> {
+    let trusted = resolved.folders.iter().filter(|folder| folder.is_trusted());
+    let of_projects = trusted.flat_map(|folder| config::plugins::of_project(&folder.root));
+    of_projects.chain(resolved.plugins.installed.iter().cloned()).collect()
+}
+
 /// Skills of plugins have the name of the plugin before their own.
-pub(crate) fn of_plugins(plugins: &config::plugins::Plugins) -> Vec<Skill> {
-    let skills = plugins.installed.iter().flat_map(|plugin| {
+pub(crate) fn of_plugins(plugins: &[Plugin]) -> Vec<Skill> {
+    let skills = plugins.iter().flat_map(|plugin| {
         let skills = skills_below(&plugin.folder.join("skills"), Some(&plugin.folder));
         skills.into_iter().map(|skill| Skill { name: plugin.prefixed(&skill.name), ..skill })
     });

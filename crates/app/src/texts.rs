@@ -4,13 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config::{Credentials, Environment, Resolved};
+use domain::event::CatalogKind;
 use domain::{BoxFuture, Failure};
+use engine::memory::MemoryFolders;
 use engine::{NamedText, Skill, Texts};
+use platform::project_files;
+use providers::github::{self, SignInServer};
 use serde_json::Value;
 
-use crate::github::{self, SignInServer};
+use crate::places::PlaceReport;
 use crate::project_rules::AddedRules;
-use crate::{network, providers, skills};
+use crate::skills;
 
 /// Larger rule and command files are ignored.
 const MAX_TEXT_BYTES: u64 = 256 << 10;
@@ -19,7 +23,7 @@ pub(crate) struct WorkspaceTexts {
     pub environment: Arc<Environment>,
     pub resolved: Arc<Resolved>,
     pub roots: Vec<PathBuf>,
-    pub models: Arc<dyn domain::model::Models>,
+    pub models: Arc<crate::models::AllModels>,
     /// Providers that cannot be used, each with the reason.
     pub problems: Vec<String>,
     pub credentials: Arc<dyn Credentials>,
@@ -39,6 +43,9 @@ impl WorkspaceTexts {
         for folder in self.resolved.folders.iter().filter(|folder| folder.is_trusted()) {
             let of_project =
                 |hidden: &str| TextPlace::Project(folder.root.clone(), Path::new(hidden).join(kind));
+            if kind == "commands" {
+                places.extend(claude_commands(&folder.root));
+            }
             places.extend([of_project(".eca"), of_project(".dragoman")]);
         }
         for path in named {
@@ -49,7 +56,8 @@ impl WorkspaceTexts {
             }
         }
         let mut texts: Vec<NamedText> = Vec::new();
-        let of_plugins = self.resolved.plugins.installed.iter().flat_map(|plugin| {
+        let plugins = skills::usable_plugins(&self.resolved);
+        let of_plugins = plugins.iter().flat_map(|plugin| {
             let texts = read_texts(&TextPlace::Project(plugin.folder.clone(), PathBuf::from(kind)));
             texts.into_iter().map(|text| NamedText { name: plugin.prefixed(&text.name), ..text })
         });
@@ -78,19 +86,23 @@ impl Texts for WorkspaceTexts {
     }
 
     fn skills(&self) -> Vec<Skill> {
-        let own = [self.environment.eca_config_dir(), self.environment.config_dir()];
-        let of_plugins = skills::of_plugins(&self.resolved.plugins);
+        let common = self.environment.home().join(".agents");
+        let own = [common, self.environment.eca_config_dir(), self.environment.config_dir()];
+        let of_plugins = skills::of_plugins(&skills::usable_plugins(&self.resolved));
         let own = skills::read(&own, &self.resolved.folders, &self.resolved.settings.skills, &self.roots);
         of_plugins.into_iter().chain(own).collect()
     }
 
     fn plugins(&self) -> String {
-        crate::commands::plugins::list(&self.resolved.plugins)
+        plugins::list(&self.resolved.plugins)
     }
 
     fn global_agents_file(&self) -> Option<PathBuf> {
-        let folders = [self.environment.config_dir(), self.environment.eca_config_dir()];
-        folders.into_iter().map(|folder| folder.join("AGENTS.md")).find(|path| path.is_file())
+        crate::places::global_instructions(&self.environment)
+    }
+
+    fn memory(&self) -> Option<MemoryFolders> {
+        crate::places::memory_folders(&self.environment, &self.resolved, &self.roots)
     }
 
     fn environment(&self) -> String {
@@ -126,7 +138,8 @@ impl Texts for WorkspaceTexts {
     }
 
     fn config(&self) -> String {
-        format!("```\n{}\n```", self.resolved.show_text().trim_end())
+        let places = PlaceReport::new(&self.environment, &self.resolved, &self.roots).text();
+        format!("```\n{}{}\n```", self.resolved.show_text(), places.trim_end())
     }
 
     fn doctor(&self) -> BoxFuture<'_, String> {
@@ -137,6 +150,7 @@ impl Texts for WorkspaceTexts {
                 models: self.models.as_ref(),
                 stored_keys: self.credentials.providers(),
                 problems: self.problems.clone(),
+                agent: self.models.agent_notice(),
             };
             crate::doctor::examine(&context).await.text()
         })
@@ -169,14 +183,16 @@ impl WorkspaceTexts {
     async fn sign_in(&self) -> Result<String, Failure> {
         let server = SignInServer::new(
             self.resolved.settings.providers.get(github::PROVIDER),
-            Arc::new(network::of(&self.resolved)?),
+            Arc::new(providers::network::of(&self.resolved)?),
         );
         let device = server.begin().await?;
         let text = format!(
             "Open {} and type the code **{}**. When you have done so, the models of GitHub Copilot appear in the list.",
             device.verification_uri, device.user_code
         );
-        server.finish_in_background(device, self.credentials.clone(), self.changes.clone());
+        let changes = self.changes.clone();
+        let publish = move || changes.publish(CatalogKind::Models);
+        server.finish_in_background(device, self.credentials.clone(), publish);
         Ok(text)
     }
 }
@@ -187,6 +203,17 @@ enum TextPlace {
     Own(PathBuf),
     /// A workspace folder and a path beneath it: links may not lead out of that folder.
     Project(PathBuf, PathBuf),
+}
+
+/// The folder of commands of Claude Code, and the folders in it.
+fn claude_commands(root: &Path) -> Vec<TextPlace> {
+    let inner = Path::new(".claude/commands");
+    let entries = std::fs::read_dir(root.join(inner)).into_iter().flatten().take(500).flatten();
+    let mut names: Vec<_> =
+        entries.filter(|entry| entry.path().is_dir()).map(|entry| entry.file_name()).collect();
+    names.sort();
+    let folders = names.into_iter().map(|name| inner.join(name)).chain([inner.to_owned()]);
+    folders.map(|folder| TextPlace::Project(root.to_owned(), folder)).collect()
 }
 
 /// Reads a file, or the text files of a folder in the order of their names.

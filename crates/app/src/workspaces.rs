@@ -17,16 +17,17 @@ use domain::tool::{ToolSource, ToolSpec};
 use domain::{Abilities, BoxFuture, Failure, Store};
 use engine::{Texts, Workspace, WorkspaceSource};
 use llm::{RateLimiter, RetryPolicy, SharedResets};
+use providers::ProviderDeps;
 use serde_json::{Map, Value};
 
 use crate::accounts::WorkspaceAccounts;
 use crate::attaching;
 use crate::built_in_tools;
+use crate::external_agents::ExternalAgents;
 use crate::hooks::WorkspaceHooks;
 use crate::logging;
 use crate::models::{self, AllModels};
 use crate::project_rules::AddedRules;
-use crate::providers::{self, ProviderDeps};
 use crate::retention;
 use crate::sandboxing::{self, WorkspaceSandbox};
 use crate::servers;
@@ -166,18 +167,22 @@ impl WorkspaceSource for Workspaces {
         let mut configured = providers::configured(&resolved, &self.deps);
         let problems: Vec<String> =
             std::mem::take(&mut configured.problems).iter().map(ToString::to_string).collect();
-        let models = Arc::new(AllModels::new(configured, &self.environment));
-        self.start_chores(models.clone(), &resolved);
         let mut notices = Vec::new();
         let sandbox = sandboxing::workspace_sandbox(&self.environment, &resolved, &roots, &mut notices);
-        let observer = self.jobs_observer();
-        let built_in =
-            built_in_tools::of_workspace(&self.environment, &resolved, sandbox.as_ref(), observer, &roots);
+        let agents = ExternalAgents::new(self.environment.clone(), &resolved, sandbox.as_ref());
+        let models = Arc::new(AllModels::new(configured, &self.environment).with_agents(agents));
+        self.start_chores(models.clone(), &resolved);
+        let built_in = self.built_in_tools(&resolved, sandbox.as_ref(), &roots);
         let files = built_in.files();
         let specs: Vec<ToolSpec> = built_in.tools().iter().map(|tool| tool.spec().clone()).collect();
         notices.extend(settings_review::notices(&resolved, &specs));
         if models.uses_embedded_model() && !self.options.model_chosen {
             notices.push(Notice { level: Level::Info, text: models::SMALL_MODEL_NOTICE.to_owned() });
+        }
+        if !self.options.model_chosen
+            && let Some(text) = models.agent_notice()
+        {
+            notices.push(Notice { level: Level::Info, text });
         }
         notices.extend(problems.iter().map(|problem| Notice { level: Level::Error, text: problem.clone() }));
         let mut sources: Vec<Arc<dyn ToolSource>> = vec![built_in];
@@ -228,6 +233,16 @@ impl Workspaces {
         })
     }
 
+    fn built_in_tools(
+        &self,
+        resolved: &config::Resolved,
+        sandbox: Option<&WorkspaceSandbox>,
+        roots: &[PathBuf],
+    ) -> Arc<tools::BuiltInTools> {
+        let (observer, is_ephemeral) = (self.jobs_observer(), self.options.is_ephemeral);
+        built_in_tools::of_workspace(&self.environment, resolved, sandbox, observer, roots, is_ephemeral)
+    }
+
     fn worktrees(
         &self,
         resolved: &Arc<config::Resolved>,
@@ -242,6 +257,7 @@ impl Workspaces {
             texts,
             undo: self.undo_log(resolved),
             jobs_observer: self.jobs_observer(),
+            is_ephemeral: self.options.is_ephemeral,
             roots,
             is_trusted: resolved.folders.iter().all(config::trust::Folder::is_trusted),
         }
@@ -366,7 +382,9 @@ impl Workspaces {
         tokio::spawn(async move {
             tokio::time::sleep(DISCOVERY_DELAY).await;
             let newer = models::use_cached_list(&environment);
-            if models.discover().await || newer {
+            let looking = models.clone();
+            let agents = tokio::task::spawn_blocking(move || looking.look_for_agents());
+            if models.discover().await | newer | agents.await.unwrap_or(false) {
                 changes.publish(CatalogKind::Models);
             }
         });

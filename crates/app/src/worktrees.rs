@@ -31,6 +31,7 @@ pub(crate) struct WorkspaceWorktrees {
     pub(crate) texts: Arc<dyn Texts>,
     pub(crate) undo: Arc<UndoLog>,
     pub(crate) jobs_observer: tools::jobs::JobsObserver,
+    pub(crate) is_ephemeral: bool,
     pub(crate) roots: Vec<PathBuf>,
     pub(crate) is_trusted: bool,
 }
@@ -128,6 +129,7 @@ impl WorkspaceWorktrees {
             sandbox.as_ref(),
             self.jobs_observer.clone(),
             &roots,
+            self.is_ephemeral,
         );
         Arc::new(Workspace {
             settings: Arc::new(resolved.settings.clone()),

@@ -170,6 +170,8 @@ impl RuleCollector<'_> {
                 "ask" if authority != Authority::DenyOnly => self.read_strict("ask", value),
                 "allow" if authority == Authority::Full => self.read_allow(value),
                 "ask" | "allow" => {}
+                // Read elsewhere: only the user's own settings name one.
+                "reviewer" if self.path.len() == 2 => {}
                 _ => self.close(key, "is no list of rules; `byDefault`, `allow`, `ask` and `deny` are."),
             }
         }

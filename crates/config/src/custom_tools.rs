@@ -2,6 +2,8 @@
 //!
 //! Invariant: a tool that cannot be read is reported and left out.
 
+use std::collections::BTreeMap;
+
 use domain::Level;
 use serde_json::{Map, Value, json};
 
@@ -23,6 +25,12 @@ pub struct CustomTool {
 
 pub(crate) fn read(cursor: &Cursor) -> Vec<CustomTool> {
     cursor.entries().iter().filter_map(read_tool).collect()
+}
+
+/// `formatters`: shell lines by ending of files.
+pub(crate) fn read_formatters(cursor: &Cursor) -> BTreeMap<String, String> {
+    let entries = cursor.entries();
+    entries.iter().filter_map(|entry| Some((entry.name().to_owned(), entry.text()?))).collect()
 }
 
 fn read_tool(entry: &Cursor) -> Option<CustomTool> {

@@ -28,7 +28,18 @@ pub struct Hook {
     pub description: Option<String>,
     /// After tool calls: also after those that failed.
     pub run_on_error: bool,
+    pub format: HookFormat,
     pub origin: Origin,
+}
+
+/// What a program of a hook reads and writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HookFormat {
+    /// As `dragoman docs hooks` says.
+    #[default]
+    Own,
+    /// As Claude Code has it.
+    Claude,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,7 +164,20 @@ fn hook(entry: &Cursor, event: HookEvent, actions: Vec<HookAction>) -> Hook {
         visible: entry.get("visible").flag().unwrap_or(true),
         description: entry.get("description").text(),
         run_on_error: entry.get("runOnError").flag().unwrap_or(false),
+        format: format(entry),
         origin: entry.origin(),
+    }
+}
+
+fn format(entry: &Cursor) -> HookFormat {
+    let cursor = entry.get("format");
+    match cursor.text().as_deref() {
+        None | Some("eca") => HookFormat::Own,
+        Some("claude") => HookFormat::Claude,
+        Some(_) => {
+            cursor.report_invalid("must be \"eca\" or \"claude\"");
+            HookFormat::Own
+        }
     }
 }
 

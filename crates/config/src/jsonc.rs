@@ -7,6 +7,7 @@ use std::path::Path;
 use jsonc_parser::ast::{ObjectPropName, Value as Ast};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use platform::project_files;
 use serde_json::{Map, Number, Value};
 
 /// A settings file is written by hand; more than this is a mistake or an attack.

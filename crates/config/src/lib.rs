@@ -14,6 +14,7 @@
 //! - Each key stands in the schema (`schema`) and has a reader, or is reported as not supported.
 //! - Secrets are looked up at their first use, shown masked, and known to the `Redactor`.
 
+mod acp_agents;
 mod address;
 mod agent_files;
 mod approval;
@@ -21,6 +22,7 @@ mod aws;
 mod behavior;
 mod budget;
 mod changed_files;
+mod claude;
 mod clock;
 mod credentials;
 mod cursor;
@@ -29,8 +31,10 @@ mod defaults;
 mod destination;
 mod environment;
 pub mod front_matter;
+mod goal;
 mod hooks;
 mod ignored_keys;
+mod inline_chat;
 mod jsonc;
 mod language_servers;
 mod layer;
@@ -41,14 +45,19 @@ mod managed_layer;
 mod mcp;
 mod mcp_edit;
 mod mcp_logins;
+mod memory;
+mod model_families;
 mod netrc;
 mod network;
 mod origin;
+pub mod places;
+mod plugin_files;
 pub mod plugins;
 mod private_file;
 mod provider;
 mod provider_environment;
 mod resolve;
+mod reviewer;
 mod sandbox;
 mod schema;
 mod secret;
@@ -68,6 +77,7 @@ mod variables;
 mod web_search;
 mod worker;
 
+pub use acp_agents::{AcpAgent, AcpAgentFile, is_agent_name};
 pub use address::masked as masked_address;
 pub use approval::{Approval, ApprovalRules, Rule};
 pub use aws::{AwsContainer, AwsSettings};
@@ -78,14 +88,18 @@ pub use credentials::{AccessToken, CredentialFile, Credentials, StoredCredential
 pub use custom_tools::CustomTool;
 pub use destination::VENDOR_HOSTS;
 pub use environment::Environment;
-pub use hooks::{BlockingHook, Hook, HookAction, HookCommand, HookEvent, HookMatcher};
+pub use goal::GoalSettings;
+pub use hooks::{BlockingHook, Hook, HookAction, HookCommand, HookEvent, HookFormat, HookMatcher};
 pub use ignored_keys::IgnoredKey;
+pub use inline_chat::InlineChatSettings;
 pub use language_servers::LanguageServer;
 pub use lazy_text::{LazyText, SecretSource};
 pub use managed::{Managed, ManagedRules};
 pub use mcp::{McpGrant, McpOauth, McpServer, McpTransport};
 pub use mcp_edit::McpFile;
 pub use mcp_logins::McpLoginFile;
+pub use memory::MemorySettings;
+pub use model_families::{EditFormat, FamilyRule};
 pub use network::NetworkSettings;
 pub use origin::Origin;
 pub use provider::{ModelSettings, ProviderSettings};
@@ -93,10 +107,7 @@ pub use resolve::{Inputs, Resolved, resolve};
 pub use sandbox::SandboxSettings;
 pub use schema::{configuration_page, json_schema, nearest};
 pub use secret::{Redactor, Secret};
-pub use settings::{
-    ChatSettings, ChatTheme, InlineChatSettings, LogLevel, McpLoginPlace, Settings, ShellSettings,
-    ToolSettings,
-};
+pub use settings::{ChatSettings, ChatTheme, LogLevel, McpLoginPlace, Settings, ShellSettings, ToolSettings};
 pub use settings_edit::{NewValue, SavedFile, SettingsChange, SettingsFile};
 pub use show::masked_server_entry;
 pub use store::{StoreAddress, may_name_store};

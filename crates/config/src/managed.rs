@@ -23,7 +23,7 @@ const PLACE: &str = match platform::System::CURRENT {
     platform::System::Windows => "C:\\ProgramData\\Dragoman\\managed.json",
 };
 
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 10] = [
     "allowedProviders",
     "allowedModels",
     "allowedHosts",
@@ -33,6 +33,7 @@ const KEYS: [&str; 9] = [
     "retentionDays",
     "budgets",
     "telemetry",
+    "reviewer",
 ];
 
 /// The file and its rules.
@@ -56,6 +57,8 @@ pub struct ManagedRules {
     pub(crate) retention_days: Option<u64>,
     pub(crate) budgets: Budget,
     pub(crate) telemetry: Option<ManagedTelemetry>,
+    /// The only model that may review tool calls; `off`: none may.
+    pub(crate) reviewer: Option<String>,
 }
 
 /// One server of MCP: every member that is given must fit.
@@ -125,6 +128,7 @@ impl Managed {
             retention_days: None,
             budgets,
             telemetry: Some(ManagedTelemetry::Off),
+            reviewer: Some("off".to_owned()),
         };
         Self { file: PLACE.into(), rules, written: Map::new() }
     }
@@ -144,6 +148,11 @@ impl ManagedRules {
         let retention_days = written.get("retentionDays").map(|value| {
             days(value).ok_or_else(|| "`retentionDays` must be a whole number of at least 1".to_owned())
         });
+        let reviewer = written.get("reviewer").map(|value| {
+            let is_one = |text: &&str| *text == "off" || text.contains('/');
+            let text = value.as_str().filter(is_one).map(str::to_owned);
+            text.ok_or_else(|| "`reviewer` must be \"provider/model\" or \"off\"".to_owned())
+        });
         Ok(Self {
             providers: texts("allowedProviders")?,
             models: texts("allowedModels")?,
@@ -154,6 +163,7 @@ impl ManagedRules {
             retention_days: retention_days.transpose()?,
             budgets: written.get("budgets").map(budgets).transpose()?.unwrap_or_default(),
             telemetry: written.get("telemetry").map(ManagedTelemetry::read).transpose()?,
+            reviewer: reviewer.transpose()?,
         })
     }
 

@@ -12,17 +12,16 @@ use std::path::{Path, PathBuf};
 use domain::{Failure, Level, Notice};
 use serde_json::{Map, Value, json};
 
-use crate::agent_files;
 use crate::environment::Environment;
 use crate::jsonc;
 use crate::layer::{Authority, Layer, notice};
 use crate::managed::ManagedRules;
-use crate::origin::Origin;
+pub use crate::plugin_files::Plugin;
+use crate::plugin_files::{self, MARKETPLACES, PROJECT_PLUGINS};
 use crate::private_file;
 
 /// ECA's own marketplace, which its users need not configure.
 const BUILT_IN: (&str, &str) = ("eca", "https://github.com/editor-code-assistant/eca-plugins.git");
-const MARKETPLACE: &str = ".eca-plugin/marketplace.json";
 /// Plugins that one installation may bring along.
 const MOST: usize = 100;
 
@@ -55,58 +54,108 @@ pub struct PluginPin {
     pub folder: PathBuf,
 }
 
-/// A plugin of a marketplace.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plugin {
-    pub name: String,
-    pub source: String,
-    pub description: String,
-    pub folder: PathBuf,
-    /// Other plugins that it needs.
-    pub dependencies: Vec<String>,
-}
-
-impl Plugin {
-    /// How users call a command or skill of the plugin.
-    pub fn prefixed(&self, name: &str) -> String {
-        if name == self.name { name.to_owned() } else { format!("{}:{name}", self.name) }
-    }
-}
-
 /// The sources of users who have configured none.
 pub fn built_in_sources() -> Vec<PluginSource> {
     let (name, location) = BUILT_IN;
     vec![source(name.to_owned(), location.to_owned(), &Map::new())]
 }
 
-/// The plugins that a folder offers.
+/// The plugins that a folder offers: those of its marketplace, or the one that the folder itself is.
 pub fn marketplace(folder: &Path, source: &str) -> Result<Vec<Plugin>, Failure> {
     let unusable = |why: &str| Failure::user(format!("The marketplace of {source} cannot be used: {why}."));
     let root = folder.canonicalize().map_err(|error| unusable(&error.to_string()))?;
-    let text = jsonc::read_beneath(&root, &root.join(MARKETPLACE)).map_err(|broken| unusable(&broken.0))?;
-    let text = text.ok_or_else(|| unusable(&format!("there is no {MARKETPLACE}")))?;
-    let values = jsonc::parse(&text).map_err(|broken| unusable(&broken.0))?;
+    let mut lists = MARKETPLACES.iter().filter(|name| root.join(name).is_file());
+    let Some(list) = lists.next() else {
+        let alone = plugin_files::is_plugin(&root).then(|| plugin_at(&root, source));
+        return alone.flatten().map(|plugin| vec![plugin]).ok_or_else(|| {
+            unusable(&format!("there is no {} and no plugin.json", MARKETPLACES.join(", no ")))
+        });
+    };
+    let text = jsonc::read_beneath(&root, &root.join(list)).map_err(|broken| unusable(&broken.0))?;
+    let values = jsonc::parse(&text.unwrap_or_default()).map_err(|broken| unusable(&broken.0))?;
     let entries =
         values.get("plugins").and_then(Value::as_array).ok_or_else(|| unusable("it lists no plugins"))?;
+    let base = values.get("metadata").and_then(|it| it.get("pluginRoot")).and_then(Value::as_str);
     let mut plugins = Vec::new();
     for entry in entries {
-        let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (name, place) = (text("name"), text("source"));
-        let is_plain = |it: char| it.is_alphanumeric() || "-_.".contains(it);
-        if name.is_empty() || !name.chars().all(is_plain) {
-            return Err(unusable("a plugin has no usable name"));
+        match plugin_of(&root, base, entry, source, list) {
+            Ok(plugin) => plugins.push(plugin),
+            // ECA's own format has no plugins elsewhere, so this is a mistake.
+            Err(why) if *list == MARKETPLACES[0] => return Err(unusable(&why)),
+            Err(_) => {}
         }
-        let folder = root.join(&place).canonicalize().ok();
-        let folder = folder.filter(|folder| folder.starts_with(&root) && folder.is_dir());
-        let folder = folder.ok_or_else(|| unusable(&format!("{name} does not lie in it")))?;
-        let mut dependencies = names(entry.get("dependencies"));
-        let manifest = jsonc::read_beneath(&root, &folder.join(".eca-plugin/plugin.json")).ok().flatten();
-        let manifest = manifest.and_then(|text| jsonc::parse(&text).ok()).unwrap_or_default();
-        dependencies.extend(names(manifest.get("dependencies")));
-        let (source, description) = (source.to_owned(), text("description"));
-        plugins.push(Plugin { name, source, description, folder, dependencies });
     }
-    Ok(plugins)
+    match plugins.is_empty() && !entries.is_empty() {
+        true => Err(unusable("all of its plugins lie in other repositories: name one of those as a source")),
+        false => Ok(plugins),
+    }
+}
+
+/// A plugin of a marketplace; an error says what is wrong with its entry.
+fn plugin_of(
+    root: &Path,
+    base: Option<&str>,
+    entry: &Value,
+    source: &str,
+    list: &str,
+) -> Result<Plugin, String> {
+    let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let name = text("name");
+    if !is_plain(&name) {
+        return Err("a plugin has no usable name".to_owned());
+    }
+    let place = match entry.get("source") {
+        Some(Value::String(place)) => place.clone(),
+        Some(object @ Value::Object(_)) if object.get("source") == Some(&json!("local")) => {
+            object.get("path").and_then(Value::as_str).unwrap_or_default().to_owned()
+        }
+        _ => return Err(format!("{name} lies in another repository")),
+    };
+    let at = |base: &str| {
+        let folder = root.join(base).join(&place).canonicalize().ok();
+        folder.filter(|folder| folder.starts_with(root) && folder.is_dir())
+    };
+    let folder = base.and_then(at).or_else(|| at("")).ok_or_else(|| format!("{name} does not lie in it"))?;
+    let manifest = plugin_files::manifest(&folder);
+    let mut dependencies = names(entry.get("dependencies"));
+    dependencies.extend(names(manifest.get("dependencies")));
+    let written = manifest.get("description").and_then(Value::as_str).unwrap_or_default();
+    let description =
+        Some(text("description")).filter(|it| !it.is_empty()).unwrap_or_else(|| written.to_owned());
+    let (source, listed_in) = (source.to_owned(), list.to_owned());
+    Ok(Plugin { name, source, description, folder, dependencies, listed_in })
+}
+
+/// A folder that is a plugin itself.
+fn plugin_at(folder: &Path, source: &str) -> Option<Plugin> {
+    let manifest = plugin_files::manifest(folder);
+    let text = |key: &str| manifest.get(key).and_then(Value::as_str).map(str::to_owned);
+    let of_folder = || folder.file_name()?.to_str().map(str::to_owned);
+    let name = text("name").or_else(of_folder).filter(|name| is_plain(name))?;
+    let description = text("description").unwrap_or_default();
+    let dependencies = names(manifest.get("dependencies"));
+    let (source, listed_in) = (source.to_owned(), String::new());
+    Some(Plugin { name, source, description, folder: folder.to_owned(), dependencies, listed_in })
+}
+
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|it| it.is_alphanumeric() || "-_.".contains(it))
+}
+
+/// The plugins that lie in a project itself. They count after trust.
+pub fn of_project(root: &Path) -> Vec<Plugin> {
+    let entries = fs::read_dir(root.join(PROJECT_PLUGINS)).into_iter().flatten().take(MOST).flatten();
+    let folders = entries.filter_map(|entry| entry.path().canonicalize().ok());
+    let inside = folders.filter(|folder| root.canonicalize().is_ok_and(|root| folder.starts_with(root)));
+    let mut plugins: Vec<Plugin> = inside.filter_map(|folder| plugin_at(&folder, "project")).collect();
+    plugins.retain(|plugin| plugin_files::is_plugin(&plugin.folder));
+    plugins.sort_by(|one, other| one.name.cmp(&other.name));
+    plugins
+}
+
+/// What the plugins of a project set, and what of it has no effect.
+pub(crate) fn project_layers(root: &Path) -> (Vec<Layer>, Vec<(PathBuf, String)>) {
+    plugin_files::project_layers(root, &of_project(root))
 }
 
 fn names(value: Option<&Value>) -> Vec<String> {
@@ -175,7 +224,7 @@ pub(crate) fn gather(
         }
     }
     keep_permitted(environment, &sources, &mut installed, notices);
-    let own = installed.iter().flat_map(plugin_layers).collect();
+    let own = installed.iter().flat_map(plugin_files::layers).collect();
     (Plugins { sources, installed, wanted }, own)
 }
 
@@ -241,6 +290,24 @@ fn source(name: String, location: String, pins: &Map<String, Value>) -> PluginSo
     PluginSource { name, location, is_local, pin }
 }
 
+/// The source that an address of git, a GitHub name `owner/repository` or a path stands for, and its name.
+pub fn source_at(environment: &Environment, place: &str) -> Option<PluginSource> {
+    let is_path = place.starts_with(['/', '.', '~']);
+    let is_plain_name = |part: &str| is_plain(part) && !part.starts_with('.');
+    let location = match place.split_once('/') {
+        _ if is_path => environment.expand_home(place).canonicalize().ok()?.display().to_string(),
+        _ if is_address(place) => place.to_owned(),
+        Some((owner, repository)) if is_plain_name(owner) && is_plain_name(repository) => {
+            format!("https://github.com/{place}.git")
+        }
+        _ => return None,
+    };
+    let last = location.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default();
+    let name = last.trim_end_matches(".git").to_owned();
+    let pins = read_pins(environment).unwrap_or_default();
+    is_plain(&name).then(|| source(name, location, &pins))
+}
+
 /// Finds a plugin by `name` or `name@source`. An error says what the user can do.
 pub fn find<'p>(entry: &str, offered: &'p [Plugin]) -> Result<&'p Plugin, String> {
     let (name, source) = match entry.rsplit_once('@') {
@@ -283,31 +350,4 @@ fn add(
     path.pop();
     installed.push(plugin.clone());
     if problems.is_empty() { Ok(()) } else { Err(problems.join(" ")) }
-}
-
-/// The settings that a plugin adds, lowest first; an error is a file that cannot be used.
-fn plugin_layers(plugin: &Plugin) -> Vec<Result<Layer, Notice>> {
-    let mut layers: Vec<_> = agent_files::global(&plugin.folder).into_iter().map(Ok).collect();
-    for file in ["hooks/hooks.json", ".mcp.json", "eca.json"] {
-        let read = Layer::read(Origin::GlobalFile(plugin.folder.join(file))).transpose();
-        layers.extend(read.map(|read| read.map(|layer| settings_of(file, layer))));
-    }
-    layers
-}
-
-/// A plugin brings no plugins, and its hooks stay in the sandbox; the file of hooks may have the key `hooks` around them or not.
-fn settings_of(file: &str, layer: Layer) -> Layer {
-    let mut values = layer.values.clone();
-    values.remove("plugins");
-    if file == ".mcp.json" {
-        values.retain(|key, _| key == "mcpServers");
-    }
-    if file == "hooks/hooks.json" && !values.contains_key("hooks") {
-        values = Map::from_iter([("hooks".to_owned(), Value::Object(values))]);
-    }
-    let hooks = values.get_mut("hooks").and_then(Value::as_object_mut);
-    for hook in hooks.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut) {
-        hook.remove("sandbox");
-    }
-    Layer { values, text: None, ..layer }
 }

@@ -18,12 +18,14 @@ use crate::legacy_keys::modernize;
 use crate::managed::Managed;
 use crate::managed_layer;
 use crate::origin::Origin;
+use crate::places::{self, Place};
 use crate::plugins::{self, Plugins};
+use crate::reviewer;
 use crate::secret::Redactor;
 use crate::seen_file::SeenFile;
 use crate::settings::Settings;
 use crate::tree::Node;
-use crate::trust::{self, Folder};
+use crate::trust::{self, Folder, ProjectLayers};
 use crate::untrusted::without_trust;
 use crate::variables;
 
@@ -53,6 +55,8 @@ pub struct Resolved {
     /// Variables that they get although they hold secrets, because the user's own settings name them.
     pub passed_variables: Vec<String>,
     pub plugins: Plugins,
+    /// Files of the workspace folders that bring settings, skills and commands, and whether each counts.
+    pub places: Vec<Place>,
     /// Keys that are set and have no effect.
     pub ignored_keys: Vec<IgnoredKey>,
     /// Rules of the machine's administrator.
@@ -88,6 +92,7 @@ struct Resolver<'a> {
     notices: Vec<Notice>,
     ignored_keys: Vec<IgnoredKey>,
     plugins: Plugins,
+    places: Vec<Place>,
     seen_files: Vec<SeenFile>,
     /// Why every tool call asks: a text that may hold approval rules could not be used.
     closed: Option<String>,
@@ -105,6 +110,7 @@ impl<'a> Resolver<'a> {
             notices: Vec::new(),
             ignored_keys: Vec::new(),
             plugins: Plugins::default(),
+            places: Vec::new(),
             seen_files: Vec::new(),
             closed: None,
         }
@@ -176,7 +182,7 @@ impl<'a> Resolver<'a> {
             let root = root.canonicalize().unwrap_or_else(|_| root.clone());
             let files = trust::PROJECT_FILES.iter().map(|place| SeenFile::new(root.join(place)));
             self.seen_files.extend(files);
-            let (mut layers, broken) = trust::project_layers(&root);
+            let ProjectLayers { mut layers, broken, unused } = trust::project_layers(&root);
             let (folder, problem) = trust::check_folder(self.environment, root, &layers);
             self.notices.extend(problem.filter(|problem| !self.notices.contains(problem)));
             if !folder.is_trusted() || !broken.is_empty() {
@@ -184,6 +190,7 @@ impl<'a> Resolver<'a> {
             }
             broken.into_iter().for_each(|notice| self.add(Err(notice)));
             layers.iter_mut().for_each(|layer| self.drop_keys(layer, &OWN_KEYS, "a project"));
+            self.places.extend(places::of_folder(&folder, &layers, unused));
             self.layers.append(&mut layers);
             self.folders.push(folder);
         }
@@ -208,6 +215,11 @@ impl<'a> Resolver<'a> {
                 modernize(&mut layer.values);
                 self.drop_keys(&mut layer, &OWN_KEYS, "a plugin");
                 self.drop_keys(&mut layer, &WALL_KEYS, "a plugin");
+                if reviewer::remove(&mut layer) {
+                    let problem = "cannot be set by a plugin; it is ignored.";
+                    let path = ["toolCall", "approval", "reviewer"];
+                    self.notices.push(layer.describe_invalid(Level::Warning, &path, problem));
+                }
                 Some(layer)
             });
             self.add(layer);
@@ -335,9 +347,10 @@ impl<'a> Resolver<'a> {
         let refused = scope.refused.into_inner();
         let notices = each_once(self.notices);
         let (folders, tree, layers, ignored_keys) = (self.folders, self.tree, self.layers, self.ignored_keys);
-        let (plugins, seen_files) = (self.plugins, self.seen_files);
+        let (plugins, places, seen_files) = (self.plugins, self.places, self.seen_files);
         Resolved {
             plugins,
+            places,
             settings,
             notices,
             folders,

@@ -1,6 +1,7 @@
 //! The resolved settings as types. A field exists only where some crate acts on it; keys without effect stand in the
 //! schema as `x-unsupported`. This module does not know the defaults of models, prompts and vendors.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,20 +9,26 @@ use domain::Level;
 use indexmap::IndexMap;
 use serde_json::Value;
 
+use crate::acp_agents::{self, AcpAgent};
 use crate::approval::{self, Approval, ApprovalRules};
 use crate::aws::AwsSettings;
 use crate::behavior::{BehaviorSettings, Prompts};
 use crate::budget::Budget;
 use crate::cursor::Cursor;
 use crate::custom_tools::{self, CustomTool};
+use crate::goal::GoalSettings;
 use crate::hooks::{self, Hook};
+use crate::inline_chat::InlineChatSettings;
 use crate::language_servers::{self, LanguageServer};
 use crate::legacy_keys::canonical_behavior;
 use crate::managed::ManagedRules;
 use crate::mcp::McpServer;
+use crate::memory::MemorySettings;
+use crate::model_families::{self, FamilyRule};
 use crate::network::NetworkSettings;
 use crate::origin::Origin;
 use crate::provider::ProviderSettings;
+use crate::reviewer;
 use crate::sandbox::SandboxSettings;
 use crate::store::StoreAddress;
 use crate::telemetry::TelemetrySettings;
@@ -41,6 +48,8 @@ pub struct Settings {
     pub providers: IndexMap<String, ProviderSettings>,
     /// Models that take over when one fails, in order.
     pub failover: Vec<String>,
+    /// In the order of the files; a later one goes before an earlier one.
+    pub model_families: Vec<FamilyRule>,
     pub budget: Budget,
     pub aws: AwsSettings,
     pub network: NetworkSettings,
@@ -48,6 +57,7 @@ pub struct Settings {
     pub store: Option<StoreAddress>,
     pub sandbox: SandboxSettings,
     pub undo: UndoSettings,
+    pub memory: MemorySettings,
     pub worker: WorkerSettings,
 
     pub tools: ToolSettings,
@@ -55,6 +65,8 @@ pub struct Settings {
     pub hooks: Vec<Hook>,
     pub mcp_servers: IndexMap<String, McpServer>,
     pub mcp_timeout: Duration,
+    /// Agents of other vendors.
+    pub acp_agents: Vec<AcpAgent>,
     pub web_search: Option<WebSearchSettings>,
     pub language_servers: Vec<LanguageServer>,
     /// How long a language server may take to answer.
@@ -76,6 +88,7 @@ pub struct Settings {
     pub include_parent_agents_files: bool,
 
     pub chat: ChatSettings,
+    pub goal: GoalSettings,
 
     /// A stream that stays silent for so long is an error.
     pub stream_silence: Duration,
@@ -96,6 +109,8 @@ pub struct ChatSettings {
     pub title_model: Option<String>,
     /// Whether new chats start trusted.
     pub default_trust: bool,
+    /// Whether a turn that changed files without a check is asked to verify.
+    pub verify_changes: bool,
     pub auto_compact_percentage: u64,
     pub max_steps: u64,
     /// Days; `None` keeps chats.
@@ -130,6 +145,8 @@ pub enum McpLoginPlace {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSettings {
     pub approval: ApprovalRules,
+    /// The model that looks at calls before a person is asked.
+    pub reviewer: Option<String>,
     pub disabled: Vec<String>,
     pub read_file_max_lines: u64,
     pub output_max_bytes: u64,
@@ -143,6 +160,8 @@ pub struct ToolSettings {
     /// Found tools are loaded by the provider, where it can.
     pub search_by_provider: bool,
     pub custom: Vec<CustomTool>,
+    /// Shell lines that format a text from their input, by ending of files.
+    pub formatters: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -183,17 +202,20 @@ impl Settings {
                 Some(ProviderSettings::read(provider))
             }),
             failover: root.get("failover").texts(),
+            model_families: model_families::read(&root.get("modelFamilies")),
             budget: read_budget(&root.get("budget")),
             aws: AwsSettings::read(root.scope().environment, root.scope().redactor),
             network: NetworkSettings::read(&root.get("network")),
             store: StoreAddress::read(&root.get("store")),
             sandbox: SandboxSettings::read(root),
             undo: UndoSettings::read(root),
+            memory: MemorySettings::read(&root.get("memory")),
             worker: WorkerSettings::read(&root.get("worker")),
             tools: ToolSettings::read(root, approval),
             hooks,
             mcp_servers: read_entries(&root.get("mcpServers"), McpServer::read),
             mcp_timeout: seconds("mcpTimeoutSeconds"),
+            acp_agents: acp_agents::read(&root.get("acpAgents")),
             web_search: WebSearchSettings::read(&root.get("webSearch")),
             language_servers: language_servers::read(&root.get("languageServers")),
             language_server_timeout: Duration::from_secs(
@@ -211,6 +233,7 @@ impl Settings {
             prompts,
             include_parent_agents_files: root.get("includeParentAgentsFiles").flag().unwrap_or_default(),
             chat: ChatSettings::read(root),
+            goal: GoalSettings::read(&root.get("goal")),
             stream_silence: seconds("streamSilenceSeconds"),
             concurrency: root.get("concurrency").number(1..=1000).unwrap_or_default(),
             log_level: LogLevel::read(&root.get("logLevel")),
@@ -254,21 +277,6 @@ impl Settings {
     }
 }
 
-/// Chats that an editor shows inside a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct InlineChatSettings {
-    pub model: Option<String>,
-    pub agent: Option<String>,
-    pub variant: Option<String>,
-}
-
-impl InlineChatSettings {
-    fn read(section: &Cursor) -> Self {
-        let text = |name| section.get(name).text();
-        Self { model: text("model"), agent: text("agent"), variant: text("variant") }
-    }
-}
-
 impl ChatSettings {
     fn read(root: &Cursor) -> Self {
         let chat = root.get("chat");
@@ -278,6 +286,7 @@ impl ChatSettings {
             title: chat.get("title").flag().unwrap_or_default(),
             title_model: chat.get("titleModel").text(),
             default_trust: chat.get("defaultTrust").flag().unwrap_or_default(),
+            verify_changes: chat.get("verifyChanges").flag().unwrap_or_default(),
             auto_compact_percentage: root.get("autoCompactPercentage").number(1..=100).unwrap_or_default(),
             max_steps: root.get("maxSteps").number(1..=100_000).unwrap_or_default(),
             retention_days: retention_days(&root.get("chatRetentionDays")),
@@ -313,6 +322,7 @@ impl ToolSettings {
         let shell = cursor.get("shellCommand");
         Self {
             approval,
+            reviewer: reviewer::read(root),
             disabled: root.get("disabledTools").texts(),
             read_file_max_lines: number("readFile", "maxLines", MAX_READ_LINES),
             output_max_bytes: number("outputTruncation", "sizeKb", MAX_OUTPUT_KIB) * 1024,
@@ -328,6 +338,7 @@ impl ToolSettings {
                 .unwrap_or_default(),
             search_by_provider: cursor.get("toolSearch").get("byProvider").flag().unwrap_or(true),
             custom: custom_tools::read(&root.get("customTools")),
+            formatters: custom_tools::read_formatters(&root.get("formatters")),
         }
     }
 }

@@ -15,11 +15,18 @@ use crate::layer::{Authority, Layer};
 use crate::lazy_text::closing;
 use crate::managed::Managed;
 use crate::origin::Origin;
+use crate::places::{self, Place};
 use crate::resolve::Resolved;
 use crate::secret::MASK;
 use crate::tree::{Node, dotted};
 
 impl Resolved {
+    /// Every file of the workspace folders that counts, or does not, skills and commands included.
+    pub fn all_places(&self) -> Vec<Place> {
+        let texts = self.folders.iter().flat_map(places::of_texts);
+        self.places.iter().cloned().chain(texts).collect()
+    }
+
     /// Where the value of a dotted key came from.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
         self.leaves()

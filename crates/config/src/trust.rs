@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use domain::{Failure, Level, Notice};
+use domain::{Failure, Level, Notice, visible_line};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -22,7 +22,7 @@ use crate::trust_review::{
     describe_addresses, describe_commands, describe_lookups, describe_settings, referenced_files,
 };
 use crate::untrusted::needs_trust;
-use crate::{jsonc, private_file};
+use crate::{claude, jsonc, plugins, private_file};
 
 /// Where a project's settings stand in its folder, the lower layer first.
 pub(crate) const PROJECT_FILES: [&str; 2] = [".eca/config.json", ".dragoman/config.json"];
@@ -62,6 +62,14 @@ pub struct TrustReview {
     pub addresses: Vec<String>,
     /// Files whose contents the settings use; the trust holds for their present contents.
     pub files: Vec<PathBuf>,
+    /// Skills and commands in the places of other assistants, a line each; the trust holds for their present texts.
+    pub texts: Vec<String>,
+}
+
+impl TrustReview {
+    pub fn is_empty(&self) -> bool {
+        self.settings.is_empty() && self.texts.is_empty()
+    }
 }
 
 /// Looks at a folder without trusting it.
@@ -76,6 +84,10 @@ pub fn review(environment: &Environment, root: &Path) -> Result<TrustReview, Fai
         review.lookups.extend(describe_lookups(&part));
         review.addresses.extend(describe_addresses(&part));
         review.files.extend(referenced_files(environment, &root, layer, &part));
+    }
+    for (line, file, _) in claude::texts(&root) {
+        let name = file.strip_prefix(&root).unwrap_or(&file);
+        review.texts.push(visible_line(&format!("{line} ({})", name.display())).into_owned());
     }
     Ok(review)
 }
@@ -92,7 +104,7 @@ pub fn grant(environment: &Environment, root: &Path) -> Result<Vec<String>, Fail
 }
 
 fn readable_layers(root: &Path) -> Result<Vec<Layer>, Failure> {
-    let (layers, broken) = project_layers(root);
+    let ProjectLayers { layers, broken, .. } = project_layers(root);
     match broken.into_iter().next() {
         Some(notice) => Err(Failure::config(notice.text).hint("Correct the file, then trust the folder.")),
         None => Ok(layers),
@@ -114,26 +126,38 @@ pub fn list(environment: &Environment) -> Result<Vec<PathBuf>, Failure> {
     Ok(record.folders.into_keys().map(PathBuf::from).collect())
 }
 
-/// The project files of a folder, modernized, and a notice for each that cannot be used.
-pub(crate) fn project_layers(root: &Path) -> (Vec<Layer>, Vec<Notice>) {
-    let (mut layers, mut broken) = (Vec::new(), Vec::new());
+/// What the files of a folder set.
+#[derive(Default)]
+pub(crate) struct ProjectLayers {
+    /// Modernized, the lowest first.
+    pub(crate) layers: Vec<Layer>,
+    /// A notice for each file that cannot be used and may hold rules.
+    pub(crate) broken: Vec<Notice>,
+    /// Parts of files that have no effect: the file, and a sentence.
+    pub(crate) unused: Vec<(PathBuf, String)>,
+}
+
+/// The project files of a folder: those of other assistants below our own.
+pub(crate) fn project_layers(root: &Path) -> ProjectLayers {
+    let mut found = ProjectLayers::default();
+    let (layers, mut unused) = plugins::project_layers(root);
+    found.layers.extend(layers);
+    found.unused.append(&mut unused);
+    let claude = claude::read(root);
+    found.layers.extend(claude.layers);
+    found.broken.extend(claude.broken);
+    found.unused.extend(claude.unused);
     for place in PROJECT_FILES {
         let hidden = place.split('/').next().unwrap_or_default();
-        for mut layer in agent_files::of_project(root, hidden) {
-            modernize(&mut layer.values);
-            layers.push(layer);
-        }
+        found.layers.extend(agent_files::of_project(root, hidden));
         let origin = Origin::ProjectFile { path: root.join(place), root: root.to_owned() };
         match Layer::read(origin) {
-            Ok(None) => {}
-            Ok(Some(mut layer)) => {
-                modernize(&mut layer.values);
-                layers.push(layer);
-            }
-            Err(notice) => broken.push(notice),
+            Ok(layer) => found.layers.extend(layer),
+            Err(notice) => found.broken.push(notice),
         }
     }
-    (layers, broken)
+    found.layers.iter_mut().for_each(|layer| modernize(&mut layer.values));
+    found
 }
 
 /// Whether a folder, by its canonical path, is trusted with these settings.
@@ -244,6 +268,10 @@ fn fingerprint(environment: &Environment, root: &Path, layers: &[Layer]) -> Stri
             let content = jsonc::read(&file).ok().flatten().unwrap_or_default();
             digest.update(format!("{}\n{}\n{content}\n", file.display(), content.len()));
         }
+    }
+    for (_, file, content) in claude::texts(root) {
+        let name = file.strip_prefix(root).unwrap_or(&file);
+        digest.update(format!("{}\n{}\n{content}\n", name.display(), content.len()));
     }
     digest.finalize().iter().fold(String::new(), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");

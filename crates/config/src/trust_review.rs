@@ -25,7 +25,7 @@ pub(crate) fn describe_settings(part: &Value) -> Vec<String> {
 pub(crate) fn describe_commands(part: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     let mut add = |key: &str, line: String| lines.push(visible_line(&format!("{key}: {line}")).into_owned());
-    for section in ["mcpServers", "languageServers"] {
+    for section in ["mcpServers", "languageServers", "acpAgents"] {
         for (name, server) in part.get(section).and_then(Value::as_object).into_iter().flatten() {
             if let Some(mut line) = program(server, "command") {
                 let given = server.get("env").map(secret_references).unwrap_or_default();
@@ -34,6 +34,11 @@ pub(crate) fn describe_commands(part: &Value) -> Vec<String> {
                 }
                 add(&dotted([section, name]), line);
             }
+        }
+    }
+    for (ending, line) in part.get("formatters").and_then(Value::as_object).into_iter().flatten() {
+        if let Some(line) = line.as_str() {
+            add(&dotted(["formatters", ending]), line.to_owned());
         }
     }
     if let Some(line) = part.pointer("/toolCall/shellCommand").and_then(|shell| program(shell, "path")) {

@@ -17,6 +17,7 @@ use crate::ids::{AskId, ItemId, SessionId, TurnId};
 use crate::item::Part;
 use crate::job::{Job, JobOutput};
 use crate::link::FrontendPort;
+use crate::memory::MemoryList;
 use crate::model::ModelInfo;
 use crate::provider::{LoginStep, ProviderStatus};
 use crate::spending::Gate;
@@ -201,6 +202,10 @@ pub enum Command {
         id: String,
         reply: Reply<JobOutput>,
     },
+    /// The memory across chats; `None` where it is switched off.
+    Memory {
+        reply: Reply<Option<MemoryList>>,
+    },
     /// Under the same path policy as the tools; inside the workspace only. Logged in the chat where `session` is given.
     ReadFile {
         session: Option<SessionId>,
@@ -314,6 +319,8 @@ pub struct TurnLimits {
     pub failover: Vec<String>,
     /// Resources of MCP servers are contexts only where their server lists them: its templates may lead anywhere.
     pub listed_resources: bool,
+    /// The turn goes on until this command succeeds.
+    pub until: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Debug)]

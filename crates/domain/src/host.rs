@@ -2,7 +2,7 @@
 //!
 //! Invariant: one call, one reply, one deadline. A front-end that does not answer in time has answered `Failure`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -203,6 +203,11 @@ pub trait LanguageServices: Send + Sync {
         roots: &'a [PathBuf],
         deadline: Duration,
     ) -> BoxFuture<'a, Result<LanguageAnswer, Failure>>;
+
+    /// Whether a server for this file runs already.
+    fn is_running_for(&self, _path: &Path, _roots: &[PathBuf]) -> bool {
+        false
+    }
 
     /// Ends every process it owns.
     fn stop(&self) -> BoxFuture<'_, ()>;

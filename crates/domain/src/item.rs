@@ -1,6 +1,7 @@
 //! A history is a list of items. An item is whole in itself: shown, stored and sent to a model from the same data.
 
 use crate::ids::{ItemId, TurnId};
+use crate::note::Note;
 use crate::tool_call::ToolCall;
 
 pub use crate::part::{Part, PlanEntry, PlanStatus, ProviderBlock};
@@ -59,6 +60,8 @@ pub enum ItemKind {
     Flag {
         text: String,
     },
+    /// A message of Dragoman itself: a line for people, and mostly a text for the model.
+    Note(Box<Note>),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

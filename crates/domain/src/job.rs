@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+
+use crate::CancellationToken;
 use crate::ids::SessionId;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,4 +40,13 @@ pub struct JobOutput {
     pub lines: Vec<String>,
     pub status: JobStatus,
     pub exit_code: Option<i32>,
+}
+
+/// A command that outlives its call: what it changes is settled when it has ended.
+#[derive(Debug)]
+pub struct Continued {
+    /// Cancelled when all its processes are gone.
+    pub ended: CancellationToken,
+    /// Takes what the command's output must say about its changes. Dropped where there is nothing to settle.
+    pub settled: oneshot::Sender<Option<String>>,
 }

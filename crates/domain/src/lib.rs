@@ -3,6 +3,7 @@
 //! Owns the words that every other crate speaks. Knows no IO, no wire format, no protocol and no vendor.
 //! Invariant: everything a front-end may show is an [`Event`], everything it may ask for is a [`Command`].
 
+pub mod agent;
 pub mod ask;
 pub mod command;
 mod completion;
@@ -18,8 +19,10 @@ pub mod item;
 pub mod job;
 pub mod key_text;
 pub mod link;
+pub mod memory;
 pub mod model;
 pub mod names;
+pub mod note;
 mod part;
 pub mod pattern;
 pub mod peers;
@@ -33,6 +36,7 @@ pub mod spending;
 pub mod store;
 pub mod taint;
 pub mod text_cursor;
+mod text_format;
 pub mod tool;
 pub mod tool_call;
 pub mod visible;
@@ -47,6 +51,7 @@ pub use ids::{AskId, FrontendId, ItemId, SessionId, TurnId};
 pub use item::{Item, ItemKind, Part};
 pub use link::{Follower, Link};
 pub use model::{Model, ModelEvent, ModelStream, Prompt};
+pub use note::{Goal, GoalState, Note, NoteAbout};
 pub use pattern::escape_pattern;
 pub use peers::{Peers, RemoteChat};
 pub use store::Store;

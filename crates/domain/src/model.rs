@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex};
 use futures_util::Stream;
 use serde_json::Value;
 
+use crate::agent::ExternalAgent;
 use crate::failure::Failure;
 use crate::ids::SessionId;
 use crate::part::{Part, ProviderBlock};
-use crate::tool::ToolSpec;
+use crate::tool::{TextFormat, ToolSpec};
 
 /// Something that answers prompts: a provider over HTTP or the embedded model. `app` makes them.
 pub trait Model: Send + Sync {
@@ -23,6 +24,11 @@ pub trait Model: Send + Sync {
 
     /// What is known of this model.
     fn info(&self) -> ModelInfo;
+
+    /// The agent behind the name, where it runs tools of its own: the engine then prompts it instead of calling `stream`.
+    fn agent(&self) -> Option<Arc<dyn ExternalAgent>> {
+        None
+    }
 }
 
 pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, Failure>> + Send>>;
@@ -86,6 +92,10 @@ pub struct Prompt {
     /// Stable instructions, in order; the cached prefix.
     pub system: Vec<Arc<str>>,
     pub tools: Arc<[ToolSpec]>,
+    /// Tools whose one argument may be written as plain text, by full name.
+    pub text_tools: Vec<(String, TextFormat)>,
+    /// An answer should call one tool at most.
+    pub is_sequential: bool,
     /// Only for a model that loads tools.
     pub deferred: Option<DeferredTools>,
     /// The history, oldest first.

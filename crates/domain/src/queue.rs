@@ -201,6 +201,7 @@ fn fact_weight(recorded: &Recorded) -> usize {
                 }
                 ItemKind::Compaction { summary, .. } => summary.len(),
                 ItemKind::SystemText { text } => text.len(),
+                ItemKind::Note(note) => note.text.len() + note.parts.iter().map(part_weight).sum::<usize>(),
                 ItemKind::Hook(run) => run.output.len() + run.error.len() + 256,
                 ItemKind::Flag { .. } | ItemKind::Citation { .. } | ItemKind::Command { .. } => 256,
             }

@@ -33,6 +33,7 @@ impl Command {
             Self::CompleteArgument { reply, .. } => send!(reply),
             Self::Servers { reply, .. } => send!(reply),
             Self::Providers { reply } => send!(reply),
+            Self::Memory { reply } => send!(reply),
             Self::Login { reply, .. } => send!(reply),
             Self::FinishLogin { reply, .. } | Self::Logout { reply, .. } => send!(reply),
             Self::Jobs { reply } => send!(reply),

@@ -13,9 +13,10 @@ use crate::ask::{Answer, AskKind};
 use crate::failure::Failure;
 use crate::host::{Abilities, HostCall, HostReply};
 use crate::ids::{ItemId, SessionId};
-use crate::job::{Job, JobOutput};
+use crate::job::{Continued, Job, JobOutput};
 use crate::part::Part;
 use crate::taint::Taint;
+pub use crate::text_format::TextFormat;
 use crate::tool_call::{Details, Location, Origin};
 use crate::visible::{visible_line, visible_source, visible_text};
 use crate::{BoxFuture, CancellationToken};
@@ -26,6 +27,16 @@ pub trait Tool: Send + Sync {
     /// Whether a front-end with these abilities gives it anything to do; where not, the model is not offered it.
     fn is_useful_with(&self, _abilities: &Abilities) -> bool {
         true
+    }
+
+    /// The form of its one argument, for models that write it as plain text instead of JSON.
+    fn text_format(&self) -> Option<TextFormat> {
+        None
+    }
+
+    /// Bare names of other built-in tools whose deny and ask rules hold for this one too: it can do what they do.
+    fn counts_as(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// Finds out, once, what reviews depend on and cannot wait for. The engine calls it before `review`.
@@ -157,6 +168,10 @@ pub struct Review {
     pub run_later: Vec<String>,
     /// How it could send something out. `None`: as the effect of the tool says.
     pub exposure: Option<Exposure>,
+    /// Other built-in tools whose deny and ask rules hold for the call too, because it can do what they do.
+    pub counts_as: &'static [&'static str],
+    /// What rules compare beside the arguments of the call: texts that it gives by other names or in parts.
+    pub arguments: Vec<(&'static str, String)>,
 }
 
 /// How a call could send something to other machines. The worst comes last.
@@ -234,6 +249,9 @@ pub struct Invocation {
 pub trait ToolContext: Send + Sync {
     /// Output for people while it runs.
     fn output(&self, text: &str);
+
+    /// The call's command goes on after its result.
+    fn goes_on(&self, _continued: Continued) {}
 
     /// Something that the people in the chat must know, once.
     fn notice(&self, _text: &str) {}
@@ -372,6 +390,11 @@ pub trait ToolSource: Send + Sync {
     /// What a job has printed. Reading it changes nothing for the model, which reads on where it was.
     fn job_output(&self, _id: &str) -> Option<JobOutput> {
         None
+    }
+
+    /// A chat was deleted: ends its jobs and deletes what was kept for it.
+    fn forget<'a>(&'a self, _session: &'a SessionId) -> BoxFuture<'a, ()> {
+        Box::pin(async {})
     }
 
     /// Ends the jobs of a chat that another process may take over soon.

@@ -188,7 +188,11 @@ pub(crate) fn tools(session: &Session, behavior: Option<&str>, model: &ModelInfo
     let mut tools = session.tools();
     tools.retain(|tool| {
         let spec = tool.spec();
-        let off = disabled.iter().any(|disabled| disabled.means(spec));
+        // What can do the work of a disabled tool is disabled with it.
+        let named = |name: &&str| ToolSpec { name: (*name).to_owned(), ..spec.clone() };
+        let off = disabled.iter().any(|disabled| {
+            disabled.means(spec) || tool.counts_as().iter().any(|name| disabled.means(&named(name)))
+        });
         let misplaced = spec.effect == if read_only { ToolEffect::WritesFiles } else { ToolEffect::Previews };
         !(off || misplaced)
     });

@@ -4,6 +4,7 @@
 //! replay does.
 
 use domain::item::Part;
+use domain::note::Note;
 use domain::{BoxFuture, Fact, Failure, ItemId, TurnId};
 
 use crate::tool_calls::approval::ApprovalDecision;
@@ -37,6 +38,16 @@ pub trait Decisions: Send + Sync {
     /// Whether the history is replaced by a summary before the next step. `None`: the settings say.
     fn is_compaction_due(&self) -> Option<bool> {
         None
+    }
+
+    /// Whether what happens was recorded before: goals, checks, files with instructions and old results are not looked at.
+    fn is_recorded(&self) -> bool {
+        false
+    }
+
+    /// What Dragoman told the model after the answer at hand, where that is recorded.
+    fn take_notes(&self) -> Vec<Note> {
+        Vec::new()
     }
 
     /// Whether requests are measured before they are sent: a long one is compacted first, or warned of.

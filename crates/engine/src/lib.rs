@@ -12,8 +12,11 @@ mod completion;
 mod context_use;
 mod decisions;
 mod destruction;
+pub mod families;
 mod hooks;
+pub mod instruction_files;
 mod jobs;
+pub mod memory;
 mod own_text;
 mod paid_call;
 mod queries;
@@ -49,9 +52,9 @@ pub use ::session::state::State;
 use decisions::ByRules;
 pub use decisions::{CommandOutput, Decisions};
 pub use hooks::{HookExit, HookRunner};
+pub use instruction_files::{LIMIT as INSTRUCTIONS_LIMIT, instruction_file};
 pub use spending::record_of_today;
 pub use tool_calls::approval;
-pub use turn::instructions::{FILE_LIMIT as INSTRUCTIONS_LIMIT, instruction_file};
 pub use workspace::{
     NamedText, ProviderAccounts, Skill, Texts, Workspace, WorkspaceSource, Worktree, Worktrees,
 };

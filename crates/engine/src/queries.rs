@@ -60,6 +60,9 @@ pub(crate) async fn answer(store: Arc<dyn Store>, workspace: Arc<OpenWorkspace>,
         | Command::Logout { .. } => {
             answer_account(&workspace, command).await;
         }
+        Command::Memory { reply } => {
+            let _ = reply.send(Ok(workspace.texts.memory().as_ref().map(crate::memory::summary)));
+        }
         Command::ServerAction { name, action, reply } => {
             let _ = reply.send(act_on_server(&workspace, &name, action).await);
         }

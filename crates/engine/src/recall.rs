@@ -7,11 +7,13 @@ use std::sync::{Arc, LazyLock};
 
 use domain::BoxFuture;
 use domain::item::{Item, ItemKind, Part};
+use domain::note::NoteAbout;
 use domain::tool::{Invocation, Review, Scope, Tool, ToolEffect, ToolResult, ToolSpec};
 use domain::tool_call::Origin;
 use serde_json::{Value, json};
 
 use crate::session::Session;
+use crate::turn::clearing;
 
 /// Bytes of a result.
 const MAX_RESULT: usize = 16 << 10;
@@ -44,11 +46,15 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
 });
 
 impl Recall {
-    /// `None` where nothing was compacted.
+    /// `None` where nothing was compacted or left out.
     pub(crate) fn of(session: &Arc<Session>) -> Option<Self> {
-        let has_summary =
-            session.state().items().iter().any(|item| matches!(item.kind, ItemKind::Compaction { .. }));
-        has_summary.then(|| Self { session: session.clone() })
+        let is_shorter = |item: &Item| match &item.kind {
+            ItemKind::Compaction { .. } => true,
+            ItemKind::Note(note) => matches!(note.about, NoteAbout::ResultsCleared { .. }),
+            _ => false,
+        };
+        let has_more = session.state().items().iter().any(is_shorter);
+        has_more.then(|| Self { session: session.clone() })
     }
 
     fn run_now(&self, input: &Value) -> Result<String, String> {
@@ -81,9 +87,11 @@ impl Tool for Recall {
     }
 }
 
-/// The newest matches before the last summary.
+/// The newest matches before the last summary, and before results that are left out.
 fn search(items: &[Item], query: &str) -> String {
     let end = items.iter().rposition(|item| matches!(item.kind, ItemKind::Compaction { .. })).unwrap_or(0);
+    let cleared = clearing::cleared_before(items);
+    let end = end.max(items.partition_point(|item| Some(item.id) < cleared));
     let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
     let mut out = String::new();
     for item in items[..end].iter().rev() {
@@ -135,6 +143,7 @@ fn message(item: &Item) -> Option<(&'static str, String)> {
         | ItemKind::Command { .. }
         | ItemKind::SystemText { .. }
         | ItemKind::Hook(_)
+        | ItemKind::Note(_)
         | ItemKind::Flag { .. } => None,
     }
 }

@@ -295,6 +295,7 @@ fn addressee(command: &Command) -> Option<(SessionId, Delivery)> {
         | Command::Jobs { .. }
         | Command::StopJob { .. }
         | Command::JobOutput { .. }
+        | Command::Memory { .. }
         | Command::ReadFile { .. }
         | Command::Stat { .. }
         | Command::Glob { .. }

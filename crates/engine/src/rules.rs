@@ -142,7 +142,7 @@ fn has_read(items: &[Item], name: &str) -> bool {
 }
 
 /// Whether a path of a workspace matches a pattern: `*` and `?` within a folder, `**` over folders, `{a,b}`.
-fn matches_path(glob: &str, path: &str) -> bool {
+pub(crate) fn matches_path(glob: &str, path: &str) -> bool {
     let path = path.replace('\\', "/");
     let mut pattern = String::from("^");
     let mut rest = glob.trim().trim_start_matches("./").trim_start_matches('/');

@@ -108,7 +108,13 @@ pub(crate) fn record_call_for_tool(session: &Session, model: &str, tokens: Token
     record_side_call(&inherited.parent, "subagents", model, tokens, cost);
 }
 
-fn add_call(usage: &mut SessionUsage, purpose: &str, model: &str, tokens: Tokens, cost: Option<f64>) {
+pub(crate) fn add_call(
+    usage: &mut SessionUsage,
+    purpose: &str,
+    model: &str,
+    tokens: Tokens,
+    cost: Option<f64>,
+) {
     usage.total += tokens;
     if let Some(cost) = cost {
         usage.session_cost = Some(usage.session_cost.unwrap_or(0.0) + cost);
@@ -130,7 +136,7 @@ fn add_call(usage: &mut SessionUsage, purpose: &str, model: &str, tokens: Tokens
     }
 }
 
-fn charge_day_later(session: &Session, cost: Option<f64>) {
+pub(crate) fn charge_day_later(session: &Session, cost: Option<f64>) {
     let Some(cost) = cost.filter(|cost| *cost > 0.0) else { return };
     let store = session.store.clone();
     let mut account = session.account.lock();

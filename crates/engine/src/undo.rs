@@ -11,8 +11,9 @@ use domain::event::{Fact, Level, Notice};
 use domain::item::{Item, ItemKind, Part};
 use domain::tool::{Review, ToolEffect};
 use domain::{Failure, ItemId, TurnId, visible_line};
+use platform::project_files;
 use serde_json::{Value, json};
-use undo::{Action, CommandSnapshot, Coverage, Outcome, Plan, TurnKey, UndoError, UndoStore};
+use undo::{Action, CommandSnapshot, Coverage, DueNote, Outcome, Plan, TurnKey, UndoError, UndoStore};
 
 use crate::destruction;
 use crate::session::Session;
@@ -27,6 +28,8 @@ pub(crate) struct Recording {
     store: Arc<UndoStore>,
     key: TurnKey,
     subject: Subject,
+    /// Settled by the next process, where this one is killed first.
+    due: Option<DueNote>,
 }
 
 enum Subject {
@@ -51,11 +54,11 @@ pub(crate) async fn begin(
             for file in &files {
                 coverage.uncovered.extend(store.before_write(&key, file)?.uncovered);
             }
-            return Ok((Recording { store, key, subject: Subject::Files(files) }, coverage));
+            return Ok((Recording { store, key, subject: Subject::Files(files), due: None }, coverage));
         }
         let snapshot = store.before_command(&key, &roots)?;
         let coverage = snapshot.coverage.clone();
-        Ok((Recording { store, key, subject: Subject::Command(Box::new(snapshot)) }, coverage))
+        Ok((Recording { store, key, subject: Subject::Command(Box::new(snapshot)), due: None }, coverage))
     };
     let may_change = match effect {
         ToolEffect::Reads | ToolEffect::Previews | ToolEffect::UsesNetwork => false,
@@ -143,24 +146,43 @@ impl Recording {
         found
     }
 
-    /// Must run after the tool has ended, however it ended. Returns the paths that a command changed.
-    pub(crate) async fn end(self, session: &Session) -> Vec<PathBuf> {
-        let Self { store, key, subject } = self;
+    /// What the command leaves must be looked at, also where this process is killed.
+    pub(crate) fn note_due(&mut self, known: &[PathBuf], roots: &[PathBuf]) {
+        if let Subject::Command(_) = &self.subject {
+            // Without the note the look is done at the command's end alone.
+            self.due = self.store.note_due(&self.key, known, roots).ok();
+        }
+    }
+
+    /// Must run after the tool has ended, however it ended. Returns the paths that a command changed, and the note that they
+    /// must be looked at.
+    pub(crate) async fn end(self, session: &Session) -> (Vec<PathBuf>, Option<DueNote>) {
+        let Self { store, key, subject, due } = self;
         let work = move || match subject {
             Subject::Files(files) => {
                 files.iter().try_for_each(|file| store.after_write(&key, file)).map(|()| Vec::new())
             }
             Subject::Command(snapshot) => store.after_command(*snapshot),
         };
-        match tokio::task::spawn_blocking(work).await {
+        let changed = match tokio::task::spawn_blocking(work).await {
             Ok(Ok(changed)) => changed,
             Ok(Err(error)) => {
                 warn(session, format!("The last change can perhaps not be undone. {error}"));
                 Vec::new()
             }
             Err(_) => Vec::new(),
-        }
+        };
+        (changed, due)
     }
+}
+
+/// What commands in the folders of a chat changed whose process was killed while they ran: the paths, and what was known
+/// to run later before.
+pub(crate) async fn interrupted(session: &Session) -> Vec<(Vec<PathBuf>, Vec<PathBuf>, DueNote)> {
+    let Some(log) = session.workspace.undo.clone() else { return Vec::new() };
+    let roots = session.roots.to_vec();
+    let found = tokio::task::spawn_blocking(move || log.store.take_due(&roots)).await.unwrap_or_default();
+    found.into_iter().map(|found| (found.changed, found.known, found.note)).collect()
 }
 
 /// `/undo`, `/undo 3`, `/undo preview`.

@@ -16,6 +16,7 @@ use domain::{Abilities, BoxFuture, Failure};
 use tokio::sync::mpsc;
 
 use crate::hooks::HookRunner;
+use crate::memory::MemoryFolders;
 use crate::undo_log::UndoLog;
 
 /// Resolves a workspace. Called on the way to `initialize`: must not connect, spawn or walk.
@@ -79,6 +80,10 @@ pub trait Texts: Send + Sync {
         String::new()
     }
     fn global_agents_file(&self) -> Option<PathBuf>;
+    /// Where the memory across chats is; `None` where it is switched off.
+    fn memory(&self) -> Option<MemoryFolders> {
+        None
+    }
     /// Facts about the machine and the project for the system prompt: date, system, shell, git branch.
     fn environment(&self) -> String {
         String::new()

@@ -64,7 +64,7 @@ fn frames(framing: Framing, bytes: &[u8]) {
 }
 
 fn events(bytes: &[u8]) {
-    let mut parser = sse::SseParser::with_limit(1 << 16);
+    let mut parser = rpc::sse::SseParser::with_limit(1 << 16);
     for piece in pieces(bytes) {
         if parser.push(piece).is_err() {
             return;

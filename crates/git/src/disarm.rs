@@ -9,6 +9,8 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use platform::project_files;
+
 use crate::config::{changes_are_harmless, local_remotes, without_programs};
 use crate::find::{is_git_directory, linked_folder, read_small};
 use crate::state::is_step;

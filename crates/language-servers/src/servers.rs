@@ -113,6 +113,15 @@ impl LanguageServices for LanguageServers {
         Box::pin(self.answer(call, roots, deadline))
     }
 
+    fn is_running_for(&self, path: &Path, roots: &[PathBuf]) -> bool {
+        let Some((index, language)) = self.shared.language_of(path) else { return false };
+        let Some(folder) = language.project_of(path, roots) else { return false };
+        self.shared.lock().iter().any(|entry| {
+            let is_ready = matches!(entry.cell.get(), Some(Ok(server)) if !server.has_ended());
+            is_ready && entry.language == index && entry.folder == folder
+        })
+    }
+
     fn stop(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             let entries = std::mem::take(&mut *self.shared.lock());
@@ -134,17 +143,21 @@ impl Shared {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The language of a file that a server is installed for.
+    fn language_of(&self, path: &Path) -> Option<(usize, &Language)> {
+        let is_served = |language: &Language| {
+            language.id_of(path).is_some() && language.installed(&self.options).is_some()
+        };
+        self.languages().iter().enumerate().find(|(_, language)| is_served(language))
+    }
+
     async fn server_for(
         self: &Arc<Self>,
         path: &Path,
         roots: &[PathBuf],
         until: Instant,
     ) -> Result<Arc<Server>, Failure> {
-        let mut all = self.languages().iter().enumerate();
-        let is_served = |language: &Language| {
-            language.id_of(path).is_some() && language.installed(&self.options).is_some()
-        };
-        let Some((index, language)) = all.find(|(_, language)| is_served(language)) else {
+        let Some((index, language)) = self.language_of(path) else {
             return Err(Failure::user(format!("No language server is installed for {}.", path.display())));
         };
         let folder = language.project_of(path, roots).ok_or_else(|| Failure::user("There is no folder."))?;

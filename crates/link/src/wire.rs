@@ -239,13 +239,16 @@ pub(crate) struct PromptV1 {
     failover: Vec<String>,
     #[serde(default)]
     listed_resources: bool,
+    #[serde(default)]
+    until: Option<String>,
 }
 
 impl From<UserPrompt> for PromptV1 {
     fn from(prompt: UserPrompt) -> Self {
         let UserPrompt { text, parts, contexts, change, limits } = prompt;
         // The payer is of this process; the cap of the turn holds in the other one.
-        let TurnLimits { max_steps, max_cost, gate: _, output_schema, failover, listed_resources } = limits;
+        let TurnLimits { max_steps, max_cost, gate: _, output_schema, failover, listed_resources, until } =
+            limits;
         Self {
             text,
             parts: parts.into_iter().map(Into::into).collect(),
@@ -256,6 +259,7 @@ impl From<UserPrompt> for PromptV1 {
             output_schema,
             failover,
             listed_resources,
+            until,
         }
     }
 }
@@ -263,14 +267,22 @@ impl From<UserPrompt> for PromptV1 {
 impl From<PromptV1> for UserPrompt {
     fn from(prompt: PromptV1) -> Self {
         let PromptV1 { text, parts, contexts, change, .. } = prompt;
-        let PromptV1 { max_steps, max_cost, output_schema, failover, listed_resources, .. } = prompt;
+        let PromptV1 { max_steps, max_cost, output_schema, failover, listed_resources, until, .. } = prompt;
         let gate = Gate::default();
         Self {
             text,
             parts: parts.into_iter().map(Into::into).collect(),
             contexts: contexts.into_iter().map(Into::into).collect(),
             change: change.into(),
-            limits: TurnLimits { max_steps, max_cost, gate, output_schema, failover, listed_resources },
+            limits: TurnLimits {
+                max_steps,
+                max_cost,
+                gate,
+                output_schema,
+                failover,
+                listed_resources,
+                until,
+            },
         }
     }
 }

@@ -118,7 +118,7 @@ fn row(what: &str, measured: &Measured) {
 }
 
 fn main() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    tls::install();
     let runtime = |name: &str| {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         builder.worker_threads(1).thread_name(name).enable_all().build().unwrap()

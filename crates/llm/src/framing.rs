@@ -8,7 +8,7 @@ pub mod lines;
 use crate::fault::{Fault, FaultKind};
 use event_stream::Frames;
 use lines::Lines;
-use sse::{EventTooLarge, SseEvent, SseParser};
+use rpc::sse::{EventTooLarge, SseEvent, SseParser};
 
 pub const LIMIT: usize = 64 * 1024 * 1024;
 

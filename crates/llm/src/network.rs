@@ -102,17 +102,13 @@ fn builder() -> ClientBuilder {
 
 /// A client that never speaks TLS, so that it needs no certificates.
 fn local() -> Result<Client, Failure> {
-    let tls = rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| Failure::internal(format!("TLS could not be set up: {error}.")))?
-        .with_root_certificates(rustls::RootCertStore::empty())
-        .with_no_client_auth();
+    let tls = tls::client_without_roots()
+        .map_err(|error| Failure::internal(format!("TLS could not be set up: {error}.")))?;
     builder().no_proxy().tls_backend_preconfigured(tls).build().map_err(|error| broken("HTTP client", &error))
 }
 
 fn secure(settings: &NetworkSettings) -> Result<Client, Failure> {
-    // Installed once for the process; a second installation is refused and means nothing.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    tls::install();
     let authorities = authorities(settings)?;
     let client = with_settings(builder(), settings)?.tls_certs_merge(authorities.clone()).build();
     match client {
@@ -191,7 +187,7 @@ mod tests {
     fn a_system_without_certificates_is_served_by_the_built_in_ones() {
         let roots =
             webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().map(|der| Certificate::from_der(der).unwrap());
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        tls::install();
         assert!(builder().tls_certs_only(roots).build().is_ok());
     }
 

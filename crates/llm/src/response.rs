@@ -8,7 +8,7 @@ use domain::model::{ModelEvent, Prompt};
 use futures_util::FutureExt;
 use reqwest::Response;
 use reqwest::header::{CONTENT_TYPE, LOCATION};
-use sse::SseEvent;
+use rpc::sse::SseEvent;
 use tokio::time::{Instant, timeout};
 
 use crate::connection::Connection;

@@ -19,8 +19,8 @@ use domain::model::{BlockKind, ModelEvent};
 use crate::fault::Fault;
 use crate::format::{Blocks, Decode, Events, Origin, generate_call_id, ollama, openai_chat};
 use markup::Offered;
+use rpc::sse::SseEvent;
 use scan::{Scanner, Segment};
-use sse::SseEvent;
 
 pub(crate) struct TextToolCalls {
     inner: Box<dyn Decode>,

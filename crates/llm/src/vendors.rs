@@ -30,7 +30,8 @@ pub enum Auth {
 const PLAIN: Dialect = Dialect::PLAIN;
 const LOCAL: Dialect = Dialect { text_tool_calls: true, ..PLAIN };
 const LOADS_TOOLS: Dialect = Dialect { loads_tools: true, ..PLAIN };
-const OPENAI: Dialect = Dialect { max_tokens: "max_completion_tokens", cache_key: true, ..PLAIN };
+const OPENAI: Dialect =
+    Dialect { max_tokens: "max_completion_tokens", cache_key: true, text_tools: true, ..PLAIN };
 const THINKING: Dialect = Dialect { effort: EffortField::Thinking, json_schema: false, ..PLAIN };
 
 const fn chat(

@@ -36,6 +36,7 @@ mod request_error;
 mod resource_tool_spec;
 mod resources;
 mod sampling;
+pub mod served;
 mod server_state;
 mod stdio;
 mod supervisor;

@@ -4,18 +4,15 @@
 //! only their end is kept; of the output only lines that could be messages are passed on.
 
 use std::collections::VecDeque;
-use std::io;
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use domain::CancellationToken;
 use process::sandbox::{Allowance, Grant, Sandbox, stopped};
 use process::{Child, OutputPipe, Spawn};
-use rpc::Transport;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use rpc::{JsonLines, NullIdErrorFilter, Transport};
+use tokio::io::AsyncReadExt;
 use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -79,7 +76,7 @@ pub(crate) async fn start(program: ServerProgram<'_>) -> Result<(Transport, Serv
     let read = CancellationToken::new();
     let reader = AbortOnDropHandle::new(tokio::spawn(read_errors(stderr, tail.clone(), read.clone())));
     let running = ServerProcess { child, tail, read, is_confined, _reader: reader };
-    Ok((Transport::stream(JsonLines::new(stdout), NullIdErrorFilter(stdin)), running))
+    Ok((Transport::stream(JsonLines::new(stdout), NullIdErrorFilter::new(stdin)), running))
 }
 
 impl ServerProcess {
@@ -145,98 +142,6 @@ impl StderrTail {
     }
 }
 
-/// Passes on the lines that begin like a JSON object. Servers print greetings and logs to the wrong stream, and must
-/// not be sent a parse error for each.
-struct JsonLines<R> {
-    inner: R,
-    line: LineState,
-}
-
-#[derive(Clone, Copy)]
-enum LineState {
-    Begins,
-    Passes,
-    Dropped,
-}
-
-impl<R> JsonLines<R> {
-    fn new(inner: R) -> Self {
-        Self { inner, line: LineState::Begins }
-    }
-
-    /// Moves what passes to the front and says how much it is.
-    fn filter_lines(&mut self, bytes: &mut [u8]) -> usize {
-        let mut kept = 0;
-        for at in 0..bytes.len() {
-            let byte = bytes[at];
-            self.line = match (self.line, byte) {
-                (LineState::Begins, b' ' | b'\t' | b'\r' | b'\n') => continue,
-                (LineState::Begins, b'{') => LineState::Passes,
-                (LineState::Begins, _) => LineState::Dropped,
-                (line, _) => line,
-            };
-            if matches!(self.line, LineState::Passes) {
-                bytes[kept] = byte;
-                kept += 1;
-            }
-            if byte == b'\n' {
-                self.line = LineState::Begins;
-            }
-        }
-        kept
-    }
-}
-
-impl<R: AsyncRead + Unpin> AsyncRead for JsonLines<R> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        loop {
-            let before = buffer.filled().len();
-            // The pipe yields to other tasks by itself, so a flood of other lines ends the loop too.
-            match Pin::new(&mut self.inner).poll_read(context, buffer) {
-                Poll::Ready(Ok(())) => {}
-                other @ (Poll::Ready(_) | Poll::Pending) => return other,
-            }
-            let ended = buffer.filled().len() == before;
-            let kept = self.filter_lines(&mut buffer.filled_mut()[before..]);
-            buffer.set_filled(before + kept);
-            if ended || kept > 0 {
-                return Poll::Ready(Ok(()));
-            }
-        }
-    }
-}
-
-/// Keeps the peer's complaints of unreadable messages from the server: they answer nothing it ever asked, and simple
-/// servers fall over them. The peer writes each message in one call.
-struct NullIdErrorFilter<W>(W);
-
-const NULL_ID_PREFIX: &[u8] = br#"{"jsonrpc":"2.0","id":null,"#;
-
-impl<W: AsyncWrite + Unpin> AsyncWrite for NullIdErrorFilter<W> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        if bytes.starts_with(NULL_ID_PREFIX) {
-            return Poll::Ready(Ok(bytes.len()));
-        }
-        Pin::new(&mut self.0).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,32 +158,5 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!((lines.len(), lines[0], lines[19]), (MAX_LINES, "line 982", "last"));
         assert_eq!(lines[18].len(), MAX_LINE_LENGTH);
-    }
-
-    #[tokio::test]
-    async fn only_lines_that_could_be_messages_pass() {
-        let input = b"Listening...\n{\"a\":1}\n[INFO] {\"b\":2}\n\n  {\"c\":3}\r\n{\"d\"".as_slice();
-        for size in 1..30 {
-            let mut reader = JsonLines::new(Pieces(input.chunks(size).collect()));
-            let mut passed = Vec::new();
-            reader.read_to_end(&mut passed).await.unwrap();
-            assert_eq!(passed, b"{\"a\":1}\n{\"c\":3}\r\n{\"d\"");
-        }
-    }
-
-    /// Gives its bytes in these pieces.
-    struct Pieces(VecDeque<&'static [u8]>);
-
-    impl AsyncRead for Pieces {
-        fn poll_read(
-            mut self: Pin<&mut Self>,
-            _: &mut Context<'_>,
-            buffer: &mut ReadBuf<'_>,
-        ) -> Poll<io::Result<()>> {
-            if let Some(piece) = self.0.pop_front() {
-                buffer.put_slice(piece);
-            }
-            Poll::Ready(Ok(()))
-        }
     }
 }

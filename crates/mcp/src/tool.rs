@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use domain::tool::{Invocation, Review, Scope, Tool, ToolResult, ToolSpec};
 use domain::{BoxFuture, Part};
+use process::sandbox::stopped::{self, Stopped};
 use serde_json::Value;
 
 use crate::calling;
@@ -61,6 +62,9 @@ impl McpTool {
                 ToolResult::error(self.state.request_failure(&client, &reason).to_string())
             }
         };
+        if !client.is_http() && self.state.options.sandbox.is_some() {
+            result.parts.extend(stopped_by_sandbox(&result).map(Part::text));
+        }
         result.parts.extend(self.look_at_workspace().await.map(Part::text));
         result
     }
@@ -69,5 +73,40 @@ impl McpTool {
     async fn look_at_workspace(&self) -> Option<String> {
         let sandbox = self.state.options.sandbox.clone()?;
         tokio::task::spawn_blocking(move || sandbox.look().sentence()).await.ok().flatten()
+    }
+}
+
+/// Why a call of a confined server failed, where its words show that the sandbox is the reason.
+fn stopped_by_sandbox(result: &ToolResult) -> Option<String> {
+    let texts = result.parts.iter().filter(|_| result.error).filter_map(|part| match part {
+        Part::Text { text } => Some(text.as_str()),
+        Part::Image { .. } => None,
+    });
+    let (stopped, _) = texts.filter_map(stopped::find).find(|(stopped, _)| {
+        // Files may lack or forbid something without a sandbox, too.
+        matches!(stopped, Stopped::ReadOnly | Stopped::Socket)
+    })?;
+    let reason = match stopped {
+        Stopped::ReadOnly => "only the workspace is writable there, without its git directories",
+        other => other.sentence(),
+    };
+    Some(format!(
+        "The sandbox of the server may be the reason: {reason}. A grant in `grants` of its entry may help, such as \
+         `git-write` for a server that commits: see `dragoman docs sandbox`."
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_the_sandbox_stopped_says_so() {
+        let lock = "fatal: Unable to create '/w/.git/index.lock': Read-only file system";
+        let text = stopped_by_sandbox(&ToolResult::error(lock)).expect("a reason");
+        assert!(text.contains("`git-write`") && text.contains("sandbox"), "{text}");
+        assert_eq!(stopped_by_sandbox(&ToolResult::error("No changes staged for commit.")), None);
+        let quoted = ToolResult { error: false, ..ToolResult::error(lock) };
+        assert_eq!(stopped_by_sandbox(&quoted), None, "a call that worked may speak of it");
     }
 }

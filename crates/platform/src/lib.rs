@@ -9,6 +9,7 @@ pub mod file_uri;
 pub mod memory;
 pub mod names;
 pub mod programs;
+pub mod project_files;
 
 #[cfg(unix)]
 mod unix;

@@ -87,8 +87,8 @@ impl Child {
     }
 
     /// Whether its sandbox ended it because it took too much memory. Asked after its end.
-    pub async fn was_over_memory(&mut self) -> bool {
-        match &mut self.attendant {
+    pub async fn was_over_memory(&self) -> bool {
+        match &self.attendant {
             Some(attendant) => attendant.was_over_memory().await,
             None => false,
         }

@@ -169,6 +169,7 @@ impl Confinement {
         arguments: &[OsString],
         directory: &Path,
         set: &[&OsStr],
+        terminal: bool,
     ) -> Result<Option<Confined>, ProcessError> {
         let support = sandbox_support(&self.sandbox).await;
         if is_refused(&support, self.sandbox.is_required(), self.allowance.strict) {
@@ -186,6 +187,7 @@ impl Confinement {
         let named = arguments.iter().map(Path::new).chain([program]).filter(|path| path.is_file());
         self.sandbox.show_programs(&mut policy, named);
         policy.withheld = self.withheld(set);
+        policy.terminal = terminal;
         let (ours, theirs) = StdStream::pair().map_err(failed)?;
         let helper = sandbox::launch::arguments(&policy, Some(theirs.as_raw_fd()), program.as_os_str());
         let mut command = Command::new(self.sandbox.helper());
@@ -218,7 +220,7 @@ impl Confined {
                 tracing::debug!(%error, "the network of a command could not be answered");
             }
         });
-        Ok(Attendant { proxy: self.proxy, over_memory, task })
+        Ok(Attendant { proxy: self.proxy, over_memory, task: AsyncMutex::new(Some(task)) })
     }
 }
 
@@ -227,7 +229,8 @@ impl Confined {
 pub(crate) struct Attendant {
     pub(crate) proxy: Proxy,
     over_memory: Arc<AtomicBool>,
-    task: JoinHandle<()>,
+    /// `None`: it was seen to end.
+    task: AsyncMutex<Option<JoinHandle<()>>>,
 }
 
 /// How long the last message of a child that was ended may take.
@@ -235,8 +238,13 @@ const LAST_MESSAGE: Duration = Duration::from_millis(500);
 
 impl Attendant {
     /// Whether the child was ended because it took too much memory. Asked after its end.
-    pub(crate) async fn was_over_memory(&mut self) -> bool {
-        let _ = tokio::time::timeout(LAST_MESSAGE, &mut self.task).await;
+    pub(crate) async fn was_over_memory(&self) -> bool {
+        let mut task = self.task.lock().await;
+        if let Some(running) = &mut *task
+            && tokio::time::timeout(LAST_MESSAGE, running).await.is_ok()
+        {
+            *task = None;
+        }
         self.over_memory.load(Ordering::Relaxed)
     }
 }

@@ -32,6 +32,8 @@ mod parent;
 mod parents;
 #[cfg_attr(windows, path = "windows/pipes.rs")]
 mod pipes;
+#[cfg_attr(windows, path = "windows/pty.rs")]
+mod pty;
 #[cfg_attr(windows, path = "windows/reaper.rs")]
 mod reaper;
 mod run;

@@ -67,9 +67,13 @@ impl Drop for Guard {
 }
 
 /// Forks on the reaper's thread. The outer error means that nothing is started any more.
-pub(crate) async fn spawn(command: Command, grace: Duration) -> Result<io::Result<Started>, ProcessError> {
+pub(crate) async fn spawn(
+    command: Command,
+    grace: Duration,
+    takes_terminal: bool,
+) -> Result<io::Result<Started>, ProcessError> {
     let (reply, answer) = oneshot::channel();
-    send(Request::Spawn { command: Box::new(command), grace, reply });
+    send(Request::Spawn { command: Box::new(command), grace, takes_terminal, reply });
     answer.await.map_err(|_| ProcessError::ShuttingDown)
 }
 
@@ -88,7 +92,12 @@ pub(crate) fn exit_of(status: ExitStatus) -> Exit {
 }
 
 enum Request {
-    Spawn { command: Box<Command>, grace: Duration, reply: oneshot::Sender<io::Result<Started>> },
+    Spawn {
+        command: Box<Command>,
+        grace: Duration,
+        takes_terminal: bool,
+        reply: oneshot::Sender<io::Result<Started>>,
+    },
     Stop(u64),
     Shutdown(oneshot::Sender<()>),
 }
@@ -181,8 +190,8 @@ impl Reaper {
         match request {
             // Dropping the reply refuses.
             Request::Spawn { .. } if self.shutdown_waiters.is_some() => {}
-            Request::Spawn { command, grace, reply } => {
-                let _ = reply.send(self.fork(*command, grace));
+            Request::Spawn { command, grace, takes_terminal, reply } => {
+                let _ = reply.send(self.fork(*command, grace, takes_terminal));
             }
             Request::Stop(id) => {
                 if let Some(tree) = self.trees.iter_mut().find(|tree| tree.id == id) {
@@ -196,14 +205,14 @@ impl Reaper {
         }
     }
 
-    fn fork(&mut self, mut command: Command, grace: Duration) -> io::Result<Started> {
+    fn fork(&mut self, mut command: Command, grace: Duration, takes_terminal: bool) -> io::Result<Started> {
         self.next += 1;
         let id = self.next;
         let marker = format!("{}.{id}", self.mark);
         command.env(MARKER, &marker);
         crate::nesting::tell_depth(&mut command);
         let parent = rustix::process::getpid();
-        let prepare = move || prepare(parent);
+        let prepare = move || prepare(parent, takes_terminal);
         // SAFETY: between fork and exec `prepare` makes system calls and compares numbers; it allocates
         // nothing, takes no lock and touches no state shared with the other threads.
         unsafe { command.pre_exec(prepare) };
@@ -219,8 +228,11 @@ impl Reaper {
 }
 
 /// In the child, before exec: leads its own session and group, and dies with us.
-fn prepare(parent: rustix::process::Pid) -> io::Result<()> {
+fn prepare(parent: rustix::process::Pid, takes_terminal: bool) -> io::Result<()> {
     rustix::process::setsid()?;
+    if takes_terminal {
+        crate::pty::take_as_terminal()?;
+    }
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{Signal, set_parent_process_death_signal};

@@ -16,6 +16,9 @@ use crate::pipes::{self, Receiver, Sender};
 use crate::reaper::LINGER_TIME;
 use crate::spawn::Spawn;
 
+/// How long the pipe of a child that has ended is read where something else keeps it open.
+const DRAIN_TIME: Duration = Duration::from_millis(600);
+
 /// Which stream a piece of output came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
@@ -98,6 +101,31 @@ pub(crate) async fn run(
     let (elapsed, refused_hosts) = (began.elapsed(), child.refused_hosts());
     let over_memory = may_be_killed(end) && child.was_over_memory().await;
     Ok(Finished { end, stdout, stderr, elapsed, refused_hosts, leftovers, over_memory })
+}
+
+impl Child {
+    /// Reads what the child prints until it has ended and said everything. `on_output` gets each piece as it comes. What
+    /// a daemon prints that keeps the pipe open is read for a moment more.
+    pub async fn read_output(&self, pipe: Receiver, mut on_output: impl FnMut(&[u8]) + Send) {
+        let capture = Capture::new(OutputLimit { head: 0, tail: 0 });
+        let buffer = vec![0; 16 * 1024];
+        let mut stream = OutputStream { source: Source::Stdout, pipe: Some(pipe), capture, buffer };
+        let mut on_output = |_: Source, bytes: &[u8]| on_output(bytes);
+        loop {
+            tokio::select! {
+                length = stream.read(), if stream.pipe.is_some() => stream.accept(length, &mut on_output),
+                _ = self.wait() => break,
+            }
+        }
+        let drain_deadline = TokioInstant::now() + LINGER_TIME + DRAIN_TIME;
+        while stream.pipe.is_some() {
+            tokio::select! {
+                length = stream.read() => stream.accept(length, &mut on_output),
+                () = sleep_until(drain_deadline) => break,
+            }
+        }
+        stream.drain(&mut on_output);
+    }
 }
 
 /// Ended by SIGKILL, or a shell whose command was.

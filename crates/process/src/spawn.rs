@@ -18,6 +18,7 @@ use crate::environment;
 use crate::error::ProcessError;
 use crate::output::OutputLimit;
 use crate::pipes::{self, Receiver, Sender};
+use crate::pty;
 use crate::reaper;
 use crate::run::{self, Finished, Source};
 use crate::shell;
@@ -35,6 +36,8 @@ pub struct Spawn {
     environment: Vec<(OsString, Option<OsString>)>,
     input: Input,
     merge_stderr: bool,
+    /// Its input and output are a pseudo-terminal.
+    terminal: bool,
     confinement: Option<Confinement>,
     pub(crate) deadline: Duration,
     pub(crate) grace: Duration,
@@ -59,6 +62,7 @@ impl Spawn {
             environment: Vec::new(),
             input: Input::Empty,
             merge_stderr: false,
+            terminal: false,
             confinement: None,
             deadline: Duration::from_secs(120),
             grace: Duration::from_millis(400),
@@ -131,6 +135,13 @@ impl Spawn {
     /// Errors go into the output, in the order in which they were written.
     pub fn merge_stderr(mut self) -> Self {
         self.merge_stderr = true;
+        self
+    }
+
+    /// For `start`: the child has a pseudo-terminal of its own. What it shows is its output, what is written to its input
+    /// is typed.
+    pub fn terminal(mut self) -> Self {
+        self.terminal = true;
         self
     }
 
@@ -213,7 +224,9 @@ impl Spawn {
             }
         };
         let (command, ends) = self.complete(command).await.map_err(failed)?;
-        let started = reaper::spawn(command, self.grace).await?.map_err(failed)?;
+        // The helper hands the terminal to the command's own session.
+        let takes_terminal = self.terminal && confined.is_none();
+        let started = reaper::spawn(command, self.grace, takes_terminal).await?.map_err(failed)?;
         let mut child = Child::new(started, ends.stdin, Some(ends.stdout), ends.stderr);
         child.leftovers = Mutex::new(confined.as_mut().and_then(|confined| confined.leftovers.take()));
         child.attendant = confined.map(Confined::serve).transpose().map_err(failed)?;
@@ -250,7 +263,7 @@ impl Spawn {
         };
         let program = find_program(program, self.search_path().as_deref(), &directory)?;
         let set: Vec<&OsStr> = self.environment.iter().map(|(name, _)| name.as_os_str()).collect();
-        confinement.prepare(&program, &self.arguments, &directory, &set).await
+        confinement.prepare(&program, &self.arguments, &directory, &set, self.terminal).await
     }
 
     /// Adds the directory, the environment and the pipes.
@@ -268,6 +281,16 @@ impl Spawn {
                 Some(value) => command.env(name, value),
                 None => command.env_remove(name),
             };
+        }
+        if self.terminal {
+            let terminal = pty::open()?;
+            command.stdin(terminal.theirs.try_clone()?);
+            command.stdout(terminal.theirs.try_clone()?);
+            command.stderr(terminal.theirs);
+            return Ok((
+                command,
+                Ends { stdin: Some(terminal.input), stdout: terminal.output, stderr: None },
+            ));
         }
         let (stdout, theirs) = pipes::output().await?;
         let mut stderr = None;

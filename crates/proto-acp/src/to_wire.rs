@@ -218,6 +218,9 @@ impl Projection {
             ItemKind::SystemText { text } if ended => {
                 out.push(agent_text(id.to_string(), format!("{text}\n")))
             }
+            ItemKind::Note(note) if ended => {
+                out.push(agent_text(id.to_string(), format!("\n{}\n", note.text)));
+            }
             ItemKind::Hook(run) if ended && !(run.output.is_empty() && run.error.is_empty()) => {
                 let text = [run.output.as_str(), run.error.as_str()].join("\n");
                 out.push(agent_text(id.to_string(), format!("\nHook {}: {}\n", run.name, text.trim())));
@@ -227,6 +230,7 @@ impl Projection {
             | ItemKind::Citation { .. }
             | ItemKind::SystemText { .. }
             | ItemKind::Hook(_)
+            | ItemKind::Note(_)
             | ItemKind::Flag { .. } => {}
         }
     }

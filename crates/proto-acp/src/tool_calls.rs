@@ -84,7 +84,7 @@ fn kind(call: &ToolCall) -> acp::ToolKind {
     match call.name.as_str() {
         "read_file" | "directory_tree" | "editor_diagnostics" | "preview_file_change" => acp::ToolKind::Read,
         "grep" | "glob" | "editor_definition" | "editor_references" => acp::ToolKind::Search,
-        "edit_file" | "write_file" => acp::ToolKind::Edit,
+        "edit_file" | "write_file" | "apply_patch" => acp::ToolKind::Edit,
         "move_file" => acp::ToolKind::Move,
         "shell_command" | "background_job" | "bg_job" => acp::ToolKind::Execute,
         "web_fetch" | "fetch_url" | "web_search" => acp::ToolKind::Fetch,

@@ -146,7 +146,11 @@ impl DraftProjection {
             ItemKind::SystemText { text: it } if ended => {
                 vec![text(chat, Cow::Owned(format!("{it}\n")), Vec::new(), None)]
             }
+            ItemKind::Note(note) if ended => {
+                vec![text(chat, Cow::Owned(format!("{}\n", note.text)), Vec::new(), None)]
+            }
             ItemKind::UserMessage { .. }
+            | ItemKind::Note(_)
             | ItemKind::Reasoning { .. }
             | ItemKind::ToolCall(_)
             | ItemKind::Citation { .. }

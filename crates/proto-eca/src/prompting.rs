@@ -7,6 +7,7 @@ use crate::dialect::DRAFT;
 use crate::dialect_interface::Prompted;
 use crate::from_wire;
 use crate::lifecycle;
+use crate::queries;
 use crate::reply::Reply;
 use crate::server::Server;
 use crate::session_facts;
@@ -51,7 +52,15 @@ pub(crate) async fn prompt(server: &mut Server, params: PromptParams, reply: Rep
         .call(
             |reply| Command::Prompt { session, prompt, reply },
             move |server, outcome| {
-                server.dialect.answer_prompt(server, Prompted { session: chat, is_new, outcome }, reply);
+                let is_accepted = outcome.is_ok();
+                server.dialect.answer_prompt(
+                    server,
+                    Prompted { session: chat.clone(), is_new, outcome },
+                    reply,
+                );
+                if is_accepted {
+                    queries::announce_memory(server, &chat);
+                }
             },
         )
         .await;

@@ -4,7 +4,7 @@
 //! its command causes, unless its method promises the contents first; every request is answered, unknown ones at once with
 //! -32601 (an unanswered one blocks an editor); messages that come before the response to `initialize` wait for it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use domain::command::Catalog;
@@ -23,10 +23,10 @@ use crate::wire::requests::{
     AddFlag, ChangeWorkspaceFolders, Clear, CompletionInline, CompletionNextEdit, Delete, Exit, Fork,
     History, Initialize, Initialized, InlinePrompt, JobsKill, JobsList, JobsReadOutput, List, McpAddServer,
     McpConnectServer, McpDisableServer, McpEnableServer, McpLogoutServer, McpRemoveServer, McpStartServer,
-    McpStopServer, McpUpdateServer, Method, Open, Prompt, PromptSteer, PromptSteerRemove, PromptStop,
-    ProvidersList, ProvidersLogin, ProvidersLoginInput, ProvidersLogout, QueryCommands, QueryContext,
-    QueryFiles, RemoveFlag, RewritePrompt, Rollback, SelectedAgentChanged, SelectedBehaviorChanged,
-    SelectedModelChanged, Shutdown, ToolCallApprove, ToolCallReject, Update,
+    McpStopServer, McpUpdateServer, MemoryListMethod, Method, Open, Prompt, PromptSteer, PromptSteerRemove,
+    PromptStop, ProvidersList, ProvidersLogin, ProvidersLoginInput, ProvidersLogout, QueryCommands,
+    QueryContext, QueryFiles, RemoveFlag, RewritePrompt, Rollback, SelectedAgentChanged,
+    SelectedBehaviorChanged, SelectedModelChanged, Shutdown, ToolCallApprove, ToolCallReject, Update,
 };
 use crate::{
     completing, flags, from_wire, history, host, inline_prompt, jobs, lifecycle, mcp, next_edit,
@@ -62,6 +62,7 @@ pub async fn serve(engine: Engine, transport: Transport, options: ServeOptions) 
         pending_logins: PendingLogins::default(),
         sent_providers: None,
         unopened: HashMap::new(),
+        memory_told: HashSet::new(),
         completing: None,
     };
     run(&mut server, inbox, peer.ended()).await;
@@ -162,6 +163,7 @@ async fn handle_other_method(method: &str, call: Call<'_>) {
         CompletionNextEdit::NAME => call.with(next_edit::predict).await,
         JobsList::NAME => call.with(jobs::list).await,
         JobsKill::NAME => call.with(jobs::kill).await,
+        MemoryListMethod::NAME => call.with(queries::memory).await,
         JobsReadOutput::NAME => call.with(jobs::read_output).await,
         unknown => match call.responder {
             Some(responder) => responder.method_not_found(unknown),

@@ -2,7 +2,7 @@
 //!
 //! Must not know methods. Invariant: a client that does not read stops nothing but its own output.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use domain::command::{Catalog, SessionSettings, WorkspaceSpec};
 use domain::event::EventBody;
@@ -69,6 +69,8 @@ pub(crate) struct Server {
     pub sent_providers: SentProviders,
     /// Settings of chats that the client has named and not begun.
     pub unopened: HashMap<SessionId, SessionSettings>,
+    /// Chats of which the client knows what the model is told of the memory.
+    pub memory_told: HashSet<SessionId>,
     /// Ends the inline completion that is under way when it is dropped.
     pub completing: Option<oneshot::Sender<()>>,
 }

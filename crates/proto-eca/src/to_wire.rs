@@ -192,6 +192,7 @@ impl PublishedProjection {
                 sink.push(Role::Assistant, Content::Url { title, url });
             }
             ItemKind::SystemText { text } if ended => sink.system_text(format!("\n{text}\n")),
+            ItemKind::Note(note) if ended => sink.system_text(format!("\n{}\n", note.text)),
             ItemKind::Compaction { .. } if ended => {
                 sink.system_text("\nEarlier messages are now represented by a summary.\n".into());
             }
@@ -203,6 +204,7 @@ impl PublishedProjection {
             | ItemKind::Command { .. }
             | ItemKind::Citation { .. }
             | ItemKind::SystemText { .. }
+            | ItemKind::Note(_)
             | ItemKind::Flag { .. }
             | ItemKind::Compaction { .. } => {}
         }

@@ -137,6 +137,7 @@ fn role_and_text(kind: &ItemKind) -> Option<(Role, String)> {
             Some((Role::Assistant, text.clone()))
         }
         ItemKind::Citation { title, url } => Some((Role::Assistant, format!("[{title}]({url})"))),
+        ItemKind::Note(note) => Some((Role::Assistant, note.text.clone())),
         ItemKind::Reasoning { .. }
         | ItemKind::ToolCall(_)
         | ItemKind::Compaction { .. }

@@ -11,7 +11,6 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
-use rustls_platform_verifier::Verifier;
 
 /// The 32 bytes of a fingerprint: hexadecimal digits, with or without colons, with or without `SHA256:` before them.
 pub fn read_fingerprint(text: &str) -> Result<[u8; 32], Failure> {
@@ -43,17 +42,11 @@ pub fn client_config(
     let authorities =
         roots.map_err(|_| Failure::config("The file of certificate authorities cannot be read."))?;
     let broken = |error: Error| Failure::config(format!("TLS could not be set up: {error}."));
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let verifier: Arc<dyn ServerCertVerifier> = match fingerprint {
-        Some(fingerprint) => Arc::new(Pinned { fingerprint, provider: provider.clone() }),
-        None => Arc::new(Verifier::new_with_extra_roots(authorities, provider.clone()).map_err(broken)?),
+    let config = match fingerprint {
+        Some(fingerprint) => tls::client_with(Arc::new(Pinned { fingerprint, provider: tls::provider() })),
+        None => tls::client_of_system(authorities),
     };
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(broken)?
-        .dangerous() // The name of the method: either verifier checks the server.
-        .with_custom_certificate_verifier(verifier)
-        .with_no_client_auth();
+    let mut config = config.map_err(broken)?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }

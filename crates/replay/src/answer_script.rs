@@ -6,6 +6,7 @@ use domain::ask::AskKind;
 use domain::event::Outcome;
 use domain::item::{Item, ItemKind, Part};
 use domain::model::{StopReason, Tokens};
+use domain::note::Note;
 use domain::tool::{Review, ToolResult};
 use domain::tool_call::{RejectedBy, ToolCall, ToolState};
 use domain::{Ask, Failure, ItemId};
@@ -36,6 +37,8 @@ pub(super) struct AnswerScript {
     pub(super) failed: Option<Failure>,
     /// Text that the user sent while it ran.
     pub(super) steering: Option<String>,
+    /// What Dragoman told the model after it.
+    pub(super) notes: Vec<Note>,
     /// A tool replaced the history by this text.
     pub(super) summary: Option<String>,
     pub(super) end: AnswerEnd,
@@ -234,7 +237,7 @@ fn end_of(answer: &AnswerScript, is_last: bool, end: &TurnEnd) -> AnswerEnd {
     let is_whole = AnswerEnd::Model(StopReason::Done);
     let has_calls = answer.items.iter().any(|record| record.call().is_some());
     let has_advanced = answer.items.iter().any(ItemRecord::has_advanced);
-    if !is_last || has_advanced || answer.steering.is_some() {
+    if !is_last || has_advanced || answer.steering.is_some() || !answer.notes.is_empty() {
         return is_whole;
     }
     match end {
@@ -319,6 +322,7 @@ fn decision_of(record: &ItemRecord, call: &ToolCall, asks: &[Ask]) -> ApprovalDe
         contained: false,
         once: false,
         by_hook: false,
+        reviewable: false,
     };
     if let Some((reason, keys)) = approval_of(record, asks) {
         return ApprovalDecision { once: keys.is_empty(), ..decision(Decision::Ask, reason) };

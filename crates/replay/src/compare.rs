@@ -10,9 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::event::{Fact, SessionUsage, Spent};
 use domain::item::{Item, ItemKind};
 use domain::model::Tokens;
+use domain::note::NoteAbout;
 use domain::tool_call::{Details, ToolState};
 use domain::{AskId, ItemId, Recorded, SessionId};
-use engine::recorded::{ASIDE_PURPOSE, TOOLS_PURPOSE, WEB_SEARCH_PURPOSE};
+use engine::recorded::{ASIDE_PURPOSE, MEMORY_PURPOSE, REVIEWER_PURPOSE, TOOLS_PURPOSE, WEB_SEARCH_PURPOSE};
 
 use super::outcome::Difference;
 
@@ -84,9 +85,9 @@ fn lanes(facts: &[Recorded], given: usize) -> Lanes {
         if let Fact::UsageChanged { usage: now } = fact {
             for Spent { purpose, model, tokens, .. } in added_calls(&usage, now) {
                 // The chats of subagents are replayed by themselves, and no tool and command runs again.
-                if !["subagents", WEB_SEARCH_PURPOSE, ASIDE_PURPOSE, TOOLS_PURPOSE]
-                    .contains(&purpose.as_str())
-                {
+                let of_others =
+                    [REVIEWER_PURPOSE, WEB_SEARCH_PURPOSE, ASIDE_PURPOSE, MEMORY_PURPOSE, TOOLS_PURPOSE];
+                if purpose != "subagents" && !of_others.contains(&purpose.as_str()) {
                     add(Lane::Usage(purpose), Entry::Used { model, tokens });
                 }
             }
@@ -135,6 +136,8 @@ pub(super) fn is_of_hook(item: &Item) -> bool {
     match &item.kind {
         ItemKind::Hook(_) => true,
         ItemKind::SystemText { text } => text.starts_with(HOOK_MESSAGE),
+        // No reviewer is asked in a replay.
+        ItemKind::Note(note) => note.about == NoteAbout::Review,
         ItemKind::UserMessage { .. }
         | ItemKind::AgentMessage { .. }
         | ItemKind::Reasoning { .. }
@@ -240,6 +243,7 @@ fn normalize_item(item: &mut Item, ranks: &Ranks) {
         | ItemKind::Command { .. }
         | ItemKind::SystemText { .. }
         | ItemKind::Hook(_)
+        | ItemKind::Note(_)
         | ItemKind::Flag { .. } => {}
     }
 }

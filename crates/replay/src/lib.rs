@@ -9,6 +9,7 @@
 mod answer_script;
 mod compare;
 mod memory;
+mod note_limits;
 mod outcome;
 mod recording;
 mod script;

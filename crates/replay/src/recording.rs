@@ -10,6 +10,7 @@ use domain::item::{Item, ItemKind, Part};
 use domain::model::{
     BlockKind, Model, ModelEvent, ModelInfo, ModelStream, Models, Prompt, StopReason, Tokens,
 };
+use domain::note::Note;
 use domain::tool::{
     Invocation, Review, Scope, Tool, ToolEffect, ToolResult, ToolServer, ToolSource, ToolSpec,
 };
@@ -40,6 +41,8 @@ struct Progress {
     /// By the item of the replay.
     matched: HashMap<ItemId, CallScript>,
     gate: Option<Gate>,
+    /// What Dragoman told the model after the answer at hand.
+    notes: Vec<Note>,
     /// The text of the summary at hand: a long chat is summarized in several requests.
     summary: Option<String>,
 }
@@ -59,6 +62,7 @@ impl Recording {
             preparing: None,
             matched: HashMap::new(),
             gate: None,
+            notes: Vec::new(),
             summary: None,
         })))
     }
@@ -66,6 +70,7 @@ impl Recording {
     pub(super) fn begin(&self, turn: TurnScript) {
         let mut progress = self.lock();
         progress.calls.clear();
+        progress.notes.clear();
         (progress.preparing, progress.gate, progress.summary) = (None, None, None);
         progress.matched.clear();
         progress.turn = Some(turn);
@@ -106,6 +111,7 @@ impl Recording {
         match turn.pieces.pop_front().filter(|_| is_answer) {
             Some(Piece::Answer(answer)) => {
                 progress.calls = answer.calls.clone();
+                progress.notes = answer.notes.clone();
                 (progress.preparing, progress.summary) = (None, None);
                 *answer
             }
@@ -158,6 +164,7 @@ impl Decisions for Recording {
             unasked: false,
             contained: false,
             by_hook: false,
+            reviewable: false,
             once: false,
         })
     }
@@ -195,6 +202,14 @@ impl Decisions for Recording {
     fn is_compaction_due(&self) -> Option<bool> {
         let due = self.with_turn(|script| matches!(script.pieces.front(), Some(Piece::Summary { .. })));
         Some(due.unwrap_or(false))
+    }
+
+    fn is_recorded(&self) -> bool {
+        true
+    }
+
+    fn take_notes(&self) -> Vec<Note> {
+        std::mem::take(&mut self.lock().notes)
     }
 
     fn measures_requests(&self) -> bool {
@@ -318,6 +333,7 @@ fn block_events(block: u32, ItemRecord { last, ended, .. }: ItemRecord) -> Vec<M
         | ItemKind::Compaction { .. }
         | ItemKind::Command { .. }
         | ItemKind::Hook(_)
+        | ItemKind::Note(_)
         | ItemKind::Flag { .. } => return Vec::new(),
     };
     let mut events = vec![ModelEvent::BlockStarted { block, kind }];

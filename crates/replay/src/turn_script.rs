@@ -8,11 +8,14 @@ use domain::command::SessionSettings;
 use domain::event::{Fact, Outcome, SessionUsage};
 use domain::item::{Item, ItemKind, Part};
 use domain::model::Tokens;
+use domain::note::NoteAbout;
 use domain::{Answer, AskId, AskKind, Failure, ItemId, Recorded, ToolState, TurnId};
+use engine::recorded::{AGENT_PREFIX, is_of_agent};
 use session::state::State;
 
 use super::answer_script::{self, AnswerScript, ItemRecord};
 use super::compare::{FAILOVER, added_calls, is_of_hook, item_of};
+use super::note_limits;
 
 /// Why a turn cannot be replayed, as a sentence.
 pub(super) struct Unreplayable(pub(super) &'static str);
@@ -21,6 +24,7 @@ const PANICKED: &str = "The turn broke off because of a mistake in Dragoman; the
 const BY_HOOK: &str = "A hook changed the course of the turn, and hooks do not run in a replay.";
 const STOPPED_AND_KILLED: &str =
     "The turn was stopped, and the process died before it ended; the journal does not say at which moment.";
+const BY_AGENT: &str = "An external agent ran the turn; its own tools are not recorded.";
 const NO_MESSAGE: &str = "The process ended before the message of the turn was stored.";
 
 pub(super) struct TurnScript {
@@ -87,6 +91,9 @@ impl TurnScript {
         let (Some(Fact::TurnStarted { turn, model }), Some(Fact::TurnEnded { outcome, .. })) = ends else {
             return Err(Unreplayable(NO_MESSAGE));
         };
+        if model.starts_with(AGENT_PREFIX) || ran_by_agent(facts) {
+            return Err(Unreplayable(BY_AGENT));
+        }
         let (body, end) = split(facts, outcome);
         let items = records(body);
         refuse_hooks(outcome, &items)?;
@@ -224,6 +231,7 @@ impl PieceReader {
                     }
                 }
             },
+            ItemKind::Note(note) if note.about == NoteAbout::Review => {}
             ItemKind::UserMessage { text, .. } => {
                 let text = text.clone();
                 match self.open_answer() {
@@ -245,6 +253,13 @@ impl PieceReader {
                     None => self.push(AnswerScript { items: vec![record], ..AnswerScript::new(step) }),
                 }
             }
+            ItemKind::Note(note) => {
+                let note = (**note).clone();
+                match self.open_answer() {
+                    Some(answer) => answer.notes.push(note),
+                    None => self.push(AnswerScript { notes: vec![note], ..AnswerScript::new(step) }),
+                }
+            }
             ItemKind::Command { .. } | ItemKind::Hook(_) | ItemKind::Flag { .. } => {}
         }
     }
@@ -263,6 +278,11 @@ impl PieceReader {
     fn push(&mut self, answer: AnswerScript) {
         self.pieces.push(Piece::Answer(Box::new(answer)));
     }
+}
+
+/// Whether an agent took over after another model failed.
+fn ran_by_agent(facts: &[Recorded]) -> bool {
+    facts.iter().filter_map(|recorded| item_of(&recorded.fact)).any(is_of_agent)
 }
 
 /// The facts that the turn itself made, and how it came to its end. The rest was made when the chat was loaded again.
@@ -331,6 +351,7 @@ fn records(body: &[Recorded]) -> BTreeMap<ItemId, ItemRecord> {
 }
 
 fn refuse_hooks(outcome: &Outcome, items: &BTreeMap<ItemId, ItemRecord>) -> Result<(), Unreplayable> {
+    note_limits::refuse(items)?;
     if let Outcome::Failed { failure } = outcome {
         if failure.message.starts_with("The turn broke off because of a mistake in Dragoman") {
             return Err(Unreplayable(PANICKED));

@@ -10,6 +10,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use platform::project_files;
+
 use crate::git_access::{GitAccess, GitView};
 use crate::grant::Grant;
 use crate::guard::Watch;
@@ -57,6 +59,10 @@ pub struct Facts {
     pub passed: Vec<String>,
     /// Memory that everything behind one wall may use together; 0: no limit. `None`: as the machine has it.
     pub memory_megabytes: Option<u64>,
+    /// Files and folders of the confined program itself: shown and writable, also where they hold its logins.
+    pub own_state: Vec<PathBuf>,
+    /// What of its own state the program may not change: settings, hooks, whatever runs later.
+    pub kept_state: Vec<PathBuf>,
     /// Where there is no wall, commands are refused.
     pub required: bool,
     /// The whole wall is not tried, as on a system that forbids user namespaces.
@@ -230,7 +236,12 @@ impl Sandbox {
         let links = guarded::links_in(&self.facts.own_folders);
         // What a grant shows is read, never written, where a folder around it is writable.
         protected.extend(self.facts.own_folders.iter().chain(&links).cloned());
-        protected.extend(guarded::secrets(&self.facts.home));
+        protected.extend(guarded::secrets(&self.facts.home).filter(|path| !self.is_own_state(path)));
+        writable.extend(self.facts.own_state.iter().filter(|path| path.exists()).cloned());
+        protected
+            .extend(self.facts.kept_state.iter().filter(|path| path.symlink_metadata().is_ok()).cloned());
+        let mut guarded = guarded::paths(&self.facts.home, &self.facts.own_folders, links);
+        guarded.retain(|path| !self.is_own_state(path));
         let seen = if mode == Mode::Namespaces { PathBuf::from("/tmp") } else { temporary.join("tmp") };
         environment.push(("TMPDIR".to_owned(), seen.display().to_string()));
         let open = grants.contains(&Grant::Network) && self.facts.permitted.is_none();
@@ -242,7 +253,7 @@ impl Sandbox {
             writable,
             protected,
             hidden,
-            guarded: guarded::paths(&self.facts.home, &self.facts.own_folders, links),
+            guarded,
             unreadable: allowance.unreadable.clone(),
             exposed: self.exposed(grants, open),
             temporary,
@@ -253,6 +264,7 @@ impl Sandbox {
             git_copies: git.copies.clone(),
             withheld: Vec::new(),
             memory: memory::limit(self.facts.memory_megabytes),
+            terminal: false,
         })
     }
 
@@ -308,6 +320,11 @@ impl Sandbox {
         Some(("GIT_SSH_COMMAND".to_owned(), format!("ssh -o 'ProxyCommand={connect}'")))
     }
 
+    /// Whether a secret is one of the confined program's own.
+    fn is_own_state(&self, path: &Path) -> bool {
+        self.facts.own_state.iter().any(|own| path.starts_with(own))
+    }
+
     /// A path of the lists: below home unless it is absolute.
     pub(crate) fn at_home(&self, path: &str) -> PathBuf {
         self.facts.home.join(path)
@@ -359,6 +376,7 @@ impl Sandbox {
         // A person who opens such a folder as a workspace wants to work in it.
         let roots: Vec<PathBuf> =
             self.facts.roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
+        hidden.retain(|path| !self.is_own_state(path));
         hidden.retain(|path| {
             let path = path.canonicalize();
             path.is_ok_and(|path| !roots.iter().any(|root| root.starts_with(&path)))

@@ -37,6 +37,9 @@ pub struct Policy {
     pub withheld: Vec<String>,
     /// Bytes of memory that everything behind the wall may use together.
     pub memory: Option<u64>,
+    /// The command's input is a pseudo-terminal that was made for it, and becomes the terminal of its session.
+    #[serde(default)]
+    pub terminal: bool,
 }
 
 /// A git directory of which the command sees a copy. At its end, plain state is taken over from the copy: commits,

@@ -64,6 +64,7 @@ mod tests {
             git_copies: Vec::new(),
             withheld: Vec::new(),
             memory: None,
+            terminal: false,
         }
     }
 

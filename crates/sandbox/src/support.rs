@@ -119,6 +119,7 @@ pub fn trials(temporary: std::path::PathBuf) -> [Policy; 2] {
         git_copies: Vec::new(),
         withheld: Vec::new(),
         memory: None,
+        terminal: false,
     };
     [policy(Mode::Namespaces), policy(Mode::Landlock)]
 }

@@ -1,4 +1,4 @@
-//! The server for other machines: the checks of each request, the login of the page, and the chats of each account.
+//! The server for other machines: its rules for requests, the login of the page, and the chats of each account.
 //!
 //! Must not know commands: the guard decides about them. Invariants: only the page's own files are served without an account;
 //! each check stands alone, and a request passes only if all of them let it; a token is read from a header or the body of a
@@ -9,17 +9,17 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::{Extension, Path, Request, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use domain::{Failure, Store};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::OnceCell;
-use web::{ApiError, Input, Peer, set, single};
+use web::{ApiError, Input, Origin, Peer, RequestPolicy, SECRET, check_request, set, single, single_cookie};
 
 use crate::accounts::Accounts;
 use crate::audit::Act;
@@ -30,7 +30,6 @@ use crate::limits::Limits;
 use crate::routes::{self, ChatsSource, Route, refused};
 
 const COOKIE: &str = "__Host-dragoman";
-const SECRET: HeaderName = HeaderName::from_static("x-dragoman-page");
 /// A page has to log in again after this time.
 const SESSION: Duration = Duration::from_secs(12 * 60 * 60);
 const MOST_SESSIONS: usize = 1_000;
@@ -85,7 +84,7 @@ struct Session {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Area {
+pub(crate) enum Area {
     Page,
     Login,
     Account,
@@ -117,47 +116,8 @@ impl Server {
             .method_not_allowed_fallback(|| async {
                 ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "invalid", "There is no such request.")
             })
-            .layer(from_fn_with_state(server.clone(), check));
+            .layer(from_fn_with_state(ServerPolicy(server.clone()), check_request::<ServerPolicy>));
         (server, router)
-    }
-
-    async fn admit(&self, area: Area, request: Request) -> Result<Request, ApiError> {
-        let (now, headers) = (Instant::now(), request.headers());
-        let Some(peer) = request.extensions().get::<Peer>().cloned() else {
-            return Err(ApiError::internal("The sender of the request is not known."));
-        };
-        let host = self.check_host(&request)?;
-        check_origin(area, &host, request.method(), headers)?;
-        self.0.limits.request(peer.network(), now).map_err(too_many)?;
-        web::check_path(request.uri())?;
-        let caller = match area {
-            Area::Page | Area::Login => None,
-            Area::Account => Some(self.caller(headers, &peer, now).await?),
-        };
-        if let Some(caller) = &caller {
-            peer.keep();
-            self.0.limits.account(&caller.name, now).map_err(too_many)?;
-            self.check_role(caller, request.method(), request.uri().path()).await?;
-        }
-        let limit = if area == Area::Login { LOGIN_BYTES } else { routes::body_limit("") };
-        let mut request = web::read_body(request, limit).await?;
-        if let Some(caller) = caller {
-            request.extensions_mut().insert(caller);
-        }
-        Ok(request)
-    }
-
-    /// One host, one of ours, and none in the first line.
-    fn check_host(&self, request: &Request) -> Result<String, ApiError> {
-        let host = single(request.headers(), &header::HOST)?.unwrap_or_default().to_ascii_lowercase();
-        if request.uri().authority().is_some() || !self.0.hosts.contains(&host) {
-            let status = StatusCode::MISDIRECTED_REQUEST;
-            return Err(ApiError::new(status, "forbidden", "The request names another host.")
-                .hint(
-                "The administrator names the hosts of this server with --host NAME, or --host NAME:PORT where a port is forwarded.",
-            ));
-        }
-        Ok(host)
     }
 
     /// The account of a bearer token, or of a page that has logged in.
@@ -275,57 +235,85 @@ impl ChatsSource for Server {
     }
 }
 
-async fn check(State(server): State<Server>, request: Request, next: Next) -> Response {
-    let area = match request.uri().path() {
-        "/session" => Area::Login,
-        path if path == "/" || path.starts_with("/assets/") => Area::Page,
-        _ => Area::Account,
-    };
-    let mut response = match server.admit(area, request).await {
-        Ok(request) => next.run(request).await,
-        Err(error) => error.into_response(),
-    };
-    for (name, value) in [
-        (header::CACHE_CONTROL, "no-store"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::X_FRAME_OPTIONS, "DENY"),
-        (header::CONTENT_SECURITY_POLICY, if area == Area::Page { POLICY } else { "default-src 'none'" }),
-        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-    ] {
-        set(&mut response, name, value);
+/// The rules for requests of a server.
+#[derive(Clone)]
+struct ServerPolicy(Server);
+
+impl RequestPolicy for ServerPolicy {
+    type Area = Area;
+
+    fn area(&self, path: &str) -> Area {
+        match path {
+            "/session" => Area::Login,
+            path if path == "/" || path.starts_with("/assets/") => Area::Page,
+            _ => Area::Account,
+        }
     }
-    response
+
+    fn own_origin(&self, _area: Area, host: &str) -> Result<String, ApiError> {
+        let host = host.to_ascii_lowercase();
+        if self.0.0.hosts.contains(&host) {
+            return Ok(format!("https://{host}"));
+        }
+        let status = StatusCode::MISDIRECTED_REQUEST;
+        Err(ApiError::new(status, "forbidden", "The request names another host.").hint(
+            "The administrator names the hosts of this server with --host NAME, or --host NAME:PORT where a port is forwarded.",
+        ))
+    }
+
+    fn accepts_origin(&self, _area: Area, origin: Origin, parts: &Parts) -> bool {
+        match origin {
+            Origin::Own => true,
+            // A page always names its origin with what changes something; programs send a token.
+            Origin::None => web::is_read(&parts.method) || parts.headers.contains_key(header::AUTHORIZATION),
+            Origin::Null | Origin::Other => false,
+        }
+    }
+
+    /// From our own page, or from nowhere where a person typed the address.
+    fn accepts_site(&self, area: Area, site: &str, is_read: bool) -> bool {
+        site == "none" && is_read && area == Area::Page
+    }
+
+    fn count(&self, parts: &Parts) -> Result<(), ApiError> {
+        self.0.0.limits.request(peer(parts)?.network(), Instant::now()).map_err(too_many)
+    }
+
+    async fn admit(&self, area: Area, parts: &mut Parts) -> Result<(), ApiError> {
+        if area != Area::Account {
+            return Ok(());
+        }
+        let (now, peer) = (Instant::now(), peer(parts)?);
+        let caller = self.0.caller(&parts.headers, &peer, now).await?;
+        peer.keep();
+        self.0.0.limits.account(&caller.name, now).map_err(too_many)?;
+        self.0.check_role(&caller, &parts.method, parts.uri.path()).await?;
+        parts.extensions.insert(caller);
+        Ok(())
+    }
+
+    fn body_limit(&self, area: Area, _path: &str) -> usize {
+        if area == Area::Login { LOGIN_BYTES } else { routes::body_limit("") }
+    }
+
+    fn headers(&self, area: Area) -> Vec<(HeaderName, &'static str)> {
+        vec![
+            (header::X_FRAME_OPTIONS, "DENY"),
+            (header::CONTENT_SECURITY_POLICY, if area == Area::Page { POLICY } else { "default-src 'none'" }),
+            (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+            (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        ]
+    }
 }
 
-/// A browser says where a request comes from: from our own page, or from nowhere where a person typed the address.
-fn check_origin(area: Area, host: &str, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
-    let other = || ApiError::forbidden("The request comes from another origin.");
-    let is_read = method == Method::GET || method == Method::HEAD;
-    let has_token = headers.contains_key(header::AUTHORIZATION);
-    match single(headers, &header::ORIGIN)? {
-        Some(origin) if origin != format!("https://{host}") => return Err(other()),
-        // A page always names its origin with what changes something; programs send a token.
-        None if !is_read && !has_token => return Err(other()),
-        _ => {}
-    }
-    match single(headers, &HeaderName::from_static("sec-fetch-site"))? {
-        None | Some("same-origin") => Ok(()),
-        Some("none") if is_read && area == Area::Page => Ok(()),
-        Some(_) => Err(other()),
-    }
+fn peer(parts: &Parts) -> Result<Peer, ApiError> {
+    let peer = parts.extensions.get::<Peer>().cloned();
+    peer.ok_or_else(|| ApiError::internal("The sender of the request is not known."))
 }
 
-/// The one cookie of ours; two of them are none.
+/// The one cookie of ours.
 fn cookie(headers: &HeaderMap) -> Option<&str> {
-    let lines = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut values = lines
-        .flat_map(|line| line.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='))
-        .filter(|(name, _)| *name == COOKIE)
-        .map(|(_, value)| value);
-    values.next().filter(|value| values.next().is_none() && value.len() <= LONGEST_TOKEN)
+    single_cookie(headers, COOKIE).filter(|value| value.len() <= LONGEST_TOKEN)
 }
 
 fn not_logged_in() -> ApiError {

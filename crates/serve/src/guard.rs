@@ -456,6 +456,8 @@ fn rule(command: &Command) -> Rule<'_> {
             Rule::Needs { role: Role::Admin, chat: None, entered: true, action: Some("server") }
         }
         Command::Providers { .. } => inside(Role::Admin, None),
+        // The user's own facts.
+        Command::Memory { .. } => Rule::Nobody,
         // Of all chats, also of those in other folders.
         Command::Jobs { .. } | Command::StopJob { .. } | Command::JobOutput { .. } => Rule::Nobody,
         // The accounts of the server's owner.

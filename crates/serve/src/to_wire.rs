@@ -278,6 +278,7 @@ fn item_value(item: &Item) -> Value {
         ItemKind::Compaction { summary, .. } => json!({"type": "compaction", "text": summary}),
         ItemKind::Command { text } => json!({"type": "command", "text": text}),
         ItemKind::SystemText { text } => json!({"type": "system", "text": text}),
+        ItemKind::Note(note) => json!({"type": "system", "text": note.text}),
         ItemKind::Hook(run) => json!({
             "type": "hook", "name": run.name, "status": run.status,
             "text": shorten(&format!("{}{}", run.output, run.error)),

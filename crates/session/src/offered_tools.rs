@@ -17,41 +17,35 @@ struct KnownList {
     specs: Arc<[ToolSpec]>,
     /// No description is the user's own; those may be others each time.
     is_plain: bool,
+    /// The family of models that they were described for.
+    family: String,
 }
 
 impl OfferedTools {
-    /// The list of these tools: the one before, where nothing has changed. `own`: the description that the user wrote for
-    /// a tool; `is_plain`: there is no such description.
+    /// The list of these tools: the one before, where nothing has changed. `shown`: a tool as models of the family are shown
+    /// it; `is_plain`: no description is the user's own.
     pub fn update(
         &self,
         tools: &[Arc<dyn Tool>],
+        family: &str,
         is_plain: bool,
-        own: impl Fn(&ToolSpec) -> Option<String>,
+        shown: impl Fn(&ToolSpec) -> ToolSpec,
     ) -> Arc<[ToolSpec]> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let KnownList { tools: before, specs, is_plain: was_plain } = &*known;
-        let may_compare = is_plain && *was_plain;
+        let KnownList { tools: before, specs, is_plain: was_plain, family: last } = &*known;
+        let may_compare = is_plain && *was_plain && last == family;
         let is_it = |at: usize, tool: &Arc<dyn Tool>| {
             may_compare && std::ptr::addr_eq(before[at].as_ptr(), Arc::as_ptr(tool))
         };
-        let is_same = |(at, tool): (usize, &Arc<dyn Tool>)| {
-            is_it(at, tool) || is_described(&specs[at], tool.spec(), own(tool.spec()))
-        };
+        let is_same =
+            |(at, tool): (usize, &Arc<dyn Tool>)| is_it(at, tool) || specs[at] == shown(tool.spec());
         if specs.len() != tools.len() || !tools.iter().enumerate().all(is_same) {
-            let specs = tools.iter().map(|tool| described(tool.spec(), own(tool.spec()))).collect();
+            let specs = tools.iter().map(|tool| shown(tool.spec())).collect();
             let tools = tools.iter().map(Arc::downgrade).collect();
-            *known = KnownList { tools, specs, is_plain };
+            *known = KnownList { tools, specs, is_plain, family: family.to_owned() };
         }
         known.specs.clone()
     }
-}
-
-/// Whether a tool is known as [`described`] describes it.
-fn is_described(known: &ToolSpec, spec: &ToolSpec, own: Option<String>) -> bool {
-    let ToolSpec { name, server, origin, description, input_schema, effect } = known;
-    (name, server, origin, effect) == (&spec.name, &spec.server, &spec.origin, &spec.effect)
-        && description == own.as_ref().unwrap_or(&spec.description)
-        && *input_schema == spec.input_schema
 }
 
 /// The tool with the description that the user wrote for it.

@@ -244,6 +244,7 @@ fn interrupted(mut item: Item) -> Item {
         | ItemKind::Command { .. }
         | ItemKind::SystemText { .. }
         | ItemKind::Hook(_)
+        | ItemKind::Note(_)
         | ItemKind::Flag { .. } => {}
     }
     item

@@ -12,7 +12,6 @@ use domain::Failure;
 use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls_platform_verifier::Verifier;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 
@@ -34,15 +33,7 @@ impl Tls {
             }
         }
         let broken = |error: rustls::Error| Failure::config(format!("TLS could not be set up: {error}."));
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier = Verifier::new_with_extra_roots(authorities, provider.clone()).map_err(broken)?;
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(broken)?
-            .dangerous() // Only the name of the method: the verifier is that of the system.
-            .with_custom_certificate_verifier(Arc::new(verifier))
-            .with_no_client_auth();
-        Ok(Self(Arc::new(config)))
+        Ok(Self(Arc::new(tls::client_of_system(authorities).map_err(broken)?)))
     }
 }
 

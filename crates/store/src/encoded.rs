@@ -104,6 +104,7 @@ fn item_index_change(kind: &ItemKind) -> IndexChange {
         | ItemKind::Command { .. }
         | ItemKind::SystemText { .. }
         | ItemKind::Hook(_)
+        | ItemKind::Note(_)
         | ItemKind::Flag { .. } => IndexChange::None,
     }
 }

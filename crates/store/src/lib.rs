@@ -10,6 +10,7 @@
 mod chat;
 mod check;
 mod checksum;
+mod copying;
 mod database;
 mod deletion;
 mod encoded;
@@ -34,6 +35,7 @@ mod worker;
 mod writer;
 
 pub use check::check_file;
+pub use copying::{Migrated, migrate};
 pub use journal::Journal;
 pub use record::{export_line, import_line};
 pub use repair::{DamagedChat, Repair, Repaired, repair};

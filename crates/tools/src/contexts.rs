@@ -11,6 +11,7 @@ use domain::command::{Context, ContextQuery, FileContent, FileStat};
 use domain::host::Position;
 use domain::tool::{Scope, ToolContext};
 use domain::{BoxFuture, CancellationToken, Failure, HostCall, HostReply, Part, SessionId};
+use platform::project_files;
 
 use crate::edit::disk;
 use crate::edit::files::{Files, blocking};
@@ -211,7 +212,8 @@ impl Contexts {
         let (first, last) = lines.unwrap_or((1, u32::MAX));
         let skip = first.max(1) as usize - 1;
         let count = (last as usize).saturating_sub(skip).min(self.files.limits.read_lines).max(1);
-        let window = LineWindow { skip, lines: count, bytes: self.files.limits.output_bytes };
+        let window =
+            LineWindow { skip, lines: count, bytes: self.files.limits.output_bytes, is_numbered: false };
         let range = lines.map_or(String::new(), |(first, last)| format!(" lines=\"{first}-{last}\""));
         let shown = window.select_from_text(NormalizedText::new(&text).text());
         // The user asked for these lines; where the others are is no news.
@@ -239,7 +241,12 @@ impl Contexts {
                     left_out += 1;
                     continue;
                 }
-                let window = LineWindow { skip: 0, lines: files.limits.read_lines, bytes: FILE_OF_FOLDER };
+                let window = LineWindow {
+                    skip: 0,
+                    lines: files.limits.read_lines,
+                    bytes: FILE_OF_FOLDER,
+                    is_numbered: false,
+                };
                 let shown = window.select_from_text(NormalizedText::new(&document.shown()).text());
                 text.push_str(&format!(
                     "\n\n<file path=\"{}\">\n{}\n</file>",

@@ -10,8 +10,9 @@ use std::time::Duration;
 use domain::CancellationToken;
 use domain::tool::Scope;
 use git::hardened;
+use platform::project_files;
+use platform::resolve_links;
 use process::{Finished, OutputLimit, ProcessError, Spawn};
-use project_files::resolve_links;
 
 const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_OUTPUT: usize = 4 << 20;

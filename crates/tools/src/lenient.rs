@@ -1,6 +1,8 @@
 //! Reads what small models send: numbers and flags as strings. The schema says the real type.
 
-use serde::{Deserialize, Deserializer, de::Error};
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -41,4 +43,23 @@ pub(crate) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D
         },
         Loose::Number(number) => Ok(number != 0.0),
     }
+}
+
+/// A list that may be missing, be a single entry, or be written as a text of JSON.
+pub(crate) fn list<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    let value = match Value::deserialize(deserializer)? {
+        Value::String(text) if text.trim().is_empty() => Value::Null,
+        Value::String(text) => serde_json::from_str(&text).map_err(D::Error::custom)?,
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            other
+        }
+    };
+    let entries = match value {
+        Value::Null => Vec::new(),
+        Value::Array(entries) => entries,
+        other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => vec![other],
+    };
+    entries.into_iter().map(|entry| serde_json::from_value(entry).map_err(D::Error::custom)).collect()
 }

@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 
-use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
+use domain::tool::{Invocation, Scope, TextFormat, ToolEffect, ToolResult};
 use domain::tool_call::Origin;
 use domain::{Abilities, BoxFuture, Review, Tool, ToolSpec};
+use platform::project_files;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Deserialize;
@@ -23,6 +24,13 @@ pub(crate) trait BuiltInTool: Send + Sync + 'static {
     const NAME: &'static str;
     const DESCRIPTION: &'static str;
     const EFFECT: ToolEffect;
+    /// Other tools whose rules hold for this one too, because it can do what they do.
+    const COUNTS_AS: &'static [&'static str] = &[];
+
+    /// The form of its one argument, for models that write it as plain text.
+    fn text_format(&self) -> Option<TextFormat> {
+        None
+    }
 
     fn is_useful_with(&self, _abilities: &Abilities) -> bool {
         true
@@ -70,12 +78,21 @@ impl<T: BuiltInTool> Tool for ToolAdapter<T> {
         self.tool.is_useful_with(abilities)
     }
 
+    fn text_format(&self) -> Option<TextFormat> {
+        self.tool.text_format()
+    }
+
+    fn counts_as(&self) -> &'static [&'static str] {
+        T::COUNTS_AS
+    }
+
     fn prepare(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.tool.prepare())
     }
 
     fn review(&self, input: &Value, scope: &Scope) -> Result<Review, String> {
-        Ok(with_secrets(self.tool.review(read::<T>(input)?, scope)?))
+        let review = with_secrets(self.tool.review(read::<T>(input)?, scope)?);
+        Ok(Review { counts_as: T::COUNTS_AS, ..review })
     }
 
     fn remember(&self, keys: &[String], scope: &Scope) {
@@ -126,6 +143,9 @@ fn thin(value: &mut Value) {
     let Value::Object(object) = value else { return };
     for noise in ["title", "format", "minimum", "default", "$schema"] {
         object.remove(noise);
+    }
+    if object.get("additionalProperties") == Some(&Value::Bool(true)) {
+        object.remove("additionalProperties");
     }
     if let Some(Value::Array(types)) = object.get("type")
         && let [only, null] = types.as_slice()

@@ -1,6 +1,6 @@
 //! What can be set about the built-in tools. Plain data: who fills it from a configuration file is not known here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use process::sandbox::{Grant, ProjectGrants, Sandbox};
 
 use crate::custom_tool::CustomTool;
 use crate::jobs::JobsObserver;
+use crate::outputs::OutputFolder;
 use crate::web::search::SearchBackend;
 
 #[derive(Clone, Debug, Default)]
@@ -32,6 +33,10 @@ pub struct Options {
     pub sandbox: Option<Confine>,
     /// Tools of the user's own. One with the name of a built-in tool is left out.
     pub custom_tools: Vec<CustomTool>,
+    /// Shell lines that format a text from their input, by ending of files.
+    pub formatters: BTreeMap<String, String>,
+    /// Where outputs that are too long for a result are kept.
+    pub outputs: OutputFolder,
     /// Called when a job in the background begins or ends.
     pub jobs_observer: JobsObserver,
     /// Language servers of the machine, for front-ends without any.
@@ -112,7 +117,7 @@ impl Default for Limits {
             paths: 300,
             tree_entries: 1_000,
             walk_time: Duration::from_secs(20),
-            shell_time: Duration::from_secs(60),
+            shell_time: Duration::from_secs(120),
             max_shell_time: Duration::from_secs(600),
             background_jobs: 8,
             host_time: Duration::from_secs(10),

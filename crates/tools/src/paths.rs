@@ -13,8 +13,10 @@ use std::sync::{Mutex, PoisonError};
 
 use domain::tool::{Invocation, Scope};
 use domain::{Review, SessionId};
+use platform::resolve_links;
 use platform::{Folder, System, names};
-use project_files::resolve_links;
+
+use crate::outputs::OutputFolder;
 
 const MAX_REVIEWED: usize = 1_024;
 
@@ -109,12 +111,49 @@ impl ForbiddenPaths {
 #[derive(Default)]
 pub struct Paths {
     home: Option<PathBuf>,
+    outputs: OutputFolder,
     reviewed: Mutex<VecDeque<(SessionId, String, PathBuf)>>,
 }
 
 impl Paths {
-    pub fn new(home: Option<PathBuf>) -> Self {
-        Self { home, reviewed: Mutex::default() }
+    pub fn new(home: Option<PathBuf>, outputs: OutputFolder) -> Self {
+        Self { home, outputs, reviewed: Mutex::default() }
+    }
+
+    /// Where the outputs of commands are kept.
+    pub(crate) fn outputs(&self) -> &OutputFolder {
+        &self.outputs
+    }
+
+    /// A kept output of this very chat, for tools that read. Nothing else below the folder of outputs is reached.
+    fn find_output(&self, text: &str, scope: &Scope) -> Option<ResolvedPath> {
+        let folder = resolve_links(&self.outputs.of(&scope.session)?).ok()?;
+        let path = resolve_links(Path::new(text)).ok()?;
+        let is_output = path.parent() == Some(&folder) && path.is_file();
+        is_output.then(|| ResolvedPath { inside: true, shown: path.display().to_string(), path })
+    }
+
+    /// Like `review`, for a tool that only reads: outputs of the chat's own commands are open to it.
+    pub(crate) fn review_read(
+        &self,
+        argument: &str,
+        text: &str,
+        scope: &Scope,
+        review: &mut Review,
+    ) -> Result<ResolvedPath, String> {
+        let Some(output) = self.find_output(text, scope) else {
+            return self.review(argument, text, scope, review);
+        };
+        self.record_review(argument, text, &output, scope, review);
+        Ok(output)
+    }
+
+    /// Like `resolve_approved`, for a tool that only reads. Says whether it is a kept output.
+    pub(crate) fn resolve_read(&self, text: &str, call: &Invocation) -> Result<(ResolvedPath, bool), String> {
+        match self.find_output(text, &call.scope) {
+            Some(output) => Ok((output, true)),
+            None => Ok((self.resolve_approved(text, call)?, false)),
+        }
     }
 
     /// For `review`: notes where the path of an argument leads.

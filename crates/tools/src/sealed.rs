@@ -5,7 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
+use domain::taint::Taint;
 use domain::tool::Scope;
+use platform::project_files;
 use process::sandbox::Grant;
 
 use crate::paths::{ForbiddenPaths, rule_text};
@@ -72,6 +74,12 @@ pub(crate) fn find(scope: &Scope, granted: &[Grant]) -> Sealed {
     sealed
 }
 
+/// What a program that is no tool must not open in the workspace, and whether that is everything that rules forbid.
+pub fn sealed_paths(scope: &Scope) -> (Vec<PathBuf>, bool) {
+    let sealed = find(scope, &[]);
+    (sealed.paths, sealed.closes_forbidden)
+}
+
 /// The secrets of the workspace in a tainted chat.
 fn find_secrets(scope: &Scope, granted: &[Grant]) -> Sealed {
     let mut sealed = Sealed::default();
@@ -124,6 +132,15 @@ pub(crate) fn find_named(scope: &Scope, named: &[PathBuf], granted: &[Grant]) ->
 pub(crate) fn any_secret(scope: &Scope) -> Option<String> {
     let found = find_secrets(scope, &[]);
     found.secrets.first().cloned().or(found.open)
+}
+
+/// What a kept output of a command counts as: what the command may have read.
+pub(crate) fn taint_of_output(is_output: bool, scope: &Scope) -> Taint {
+    let mut taint = Taint::default();
+    if let Some(secret) = is_output.then(|| any_secret(scope)).flatten() {
+        taint.add_possible_secret(format!("{secret}, by a command whose output was kept"));
+    }
+    taint
 }
 
 /// Whether the sandbox of a tainted chat keeps this path closed.

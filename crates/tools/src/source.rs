@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use domain::host::LanguageServices;
 use domain::job::{Job, JobOutput};
-use domain::tool::{ServerStatus, ToolServer, ToolSource};
+use domain::tool::{ServerStatus, ToolEffect, ToolServer, ToolSource};
 use domain::tool_call::Origin;
 use domain::{BoxFuture, SessionId, Tool};
 
@@ -15,7 +15,10 @@ use crate::index::Indexes;
 use crate::jobs::Jobs;
 use crate::offered::into_tool;
 use crate::options::Options;
+use crate::outputs::OutputFolder;
 use crate::paths::Paths;
+use crate::tool::after_edit::CheckedEdit;
+use crate::tool::apply_patch::ApplyPatch;
 use crate::tool::ask_user::AskUser;
 use crate::tool::background_job::BackgroundJob;
 use crate::tool::compact_chat::CompactChat;
@@ -25,6 +28,7 @@ use crate::tool::edit_file::EditFile;
 use crate::tool::editor_diagnostics::EditorDiagnostics;
 use crate::tool::editor_places::{CodeQuestions, EditorDefinition, EditorReferences};
 use crate::tool::fetch_url::FetchUrl;
+use crate::tool::formatting::Formatters;
 use crate::tool::glob::Glob;
 use crate::tool::grep::Grep;
 use crate::tool::move_file::MoveFile;
@@ -43,6 +47,7 @@ const DISPLAY_NAME: &str = "ECA";
 pub struct BuiltInTools {
     tools: Vec<Arc<dyn Tool>>,
     jobs: Arc<Jobs>,
+    outputs: OutputFolder,
     contexts: Arc<Contexts>,
     services: Option<Arc<dyn LanguageServices>>,
 }
@@ -55,7 +60,7 @@ impl BuiltInTools {
     pub fn new(mut options: Options) -> Self {
         options.limits = options.limits.within_ceilings();
         let files = Arc::new(Files {
-            paths: Paths::new(options.home.clone()),
+            paths: Paths::new(options.home.clone(), options.outputs.clone()),
             seen: SeenFiles::default(),
             limits: options.limits.clone(),
         });
@@ -77,12 +82,13 @@ impl BuiltInTools {
             into_tool(ReadFile { files: files.clone() }),
             into_tool(WriteFile { files: files.clone() }),
             into_tool(EditFile { files: files.clone() }),
+            into_tool(ApplyPatch { files: files.clone() }),
             into_tool(PreviewFileChange { files: files.clone() }),
             into_tool(MoveFile { files: files.clone() }),
             into_tool(Grep { files: files.clone() }),
             into_tool(Glob { files: files.clone() }),
             into_tool(shell_command(&files, &jobs, &runner)),
-            into_tool(BackgroundJob { jobs: jobs.clone() }),
+            into_tool(BackgroundJob { jobs: jobs.clone(), limits: options.limits.clone() }),
         ];
         tools.extend(code_tools(&files, services.clone()));
         tools.push(into_tool(FetchUrl { fetcher, output_bytes: limits.output_bytes }));
@@ -96,13 +102,30 @@ impl BuiltInTools {
             }
         }
         tools.retain(|tool| !options.disabled.contains(&tool.spec().name));
-        Self { tools, jobs, contexts: Arc::new(contexts), services }
+        let formatters = Formatters { lines: options.formatters, sandbox: options.sandbox };
+        let tools =
+            tools.into_iter().map(|tool| checked(tool, &files, services.as_ref(), &formatters)).collect();
+        Self { tools, jobs, outputs: options.outputs, contexts: Arc::new(contexts), services }
     }
 
     /// The files of the workspace for contexts and plain reads. What is read there counts as read by the tools.
     pub fn files(&self) -> Arc<dyn domain::files::Files> {
         self.contexts.clone()
     }
+}
+
+/// A tool that changes files names new diagnostics in its results.
+fn checked(
+    tool: Arc<dyn Tool>,
+    files: &Arc<Files>,
+    services: Option<&Arc<dyn LanguageServices>>,
+    formatters: &Formatters,
+) -> Arc<dyn Tool> {
+    if tool.spec().effect != ToolEffect::WritesFiles {
+        return tool;
+    }
+    let (files, services, formatters) = (files.clone(), services.cloned(), formatters.clone());
+    Arc::new(CheckedEdit { inner: tool, files, services, formatters })
 }
 
 /// The tools that answer questions about code.
@@ -154,6 +177,14 @@ impl ToolSource for BuiltInTools {
 
     fn job_output(&self, id: &str) -> Option<JobOutput> {
         self.jobs.output(id)
+    }
+
+    fn forget<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            self.jobs.stop_all_of(session).await;
+            // What cannot be deleted now goes when the chats are tidied.
+            let _ = self.outputs.forget(session);
+        })
     }
 
     fn stop_jobs_of<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, ()> {

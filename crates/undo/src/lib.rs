@@ -5,6 +5,7 @@
 //! that are on disk, it stores them first; a kill at any moment leaves a usable store; links are never followed.
 
 mod build_folders;
+mod due;
 mod error;
 mod git;
 mod index;
@@ -27,6 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
+pub use due::{DueNote, InterruptedCommand};
 use error::At;
 pub use error::UndoError;
 use index::Index;
@@ -71,6 +73,8 @@ pub struct UndoStore {
     objects: Objects,
     /// By root.
     indexes: Mutex<HashMap<PathBuf, CachedIndex>>,
+    /// Baselines of commands that this process runs.
+    live: Mutex<HashSet<PathBuf>>,
     /// Roots with too many entries; they are not walked again.
     too_large: Mutex<HashSet<PathBuf>>,
 }
@@ -85,7 +89,14 @@ impl UndoStore {
     /// Touches nothing; the first record creates the folder.
     pub fn new(folder: PathBuf, limits: Limits) -> Self {
         let objects = Objects::new(folder.join("objects"), limits);
-        Self { folder, limits, objects, indexes: Mutex::default(), too_large: Mutex::default() }
+        Self {
+            folder,
+            limits,
+            objects,
+            indexes: Mutex::default(),
+            live: Mutex::default(),
+            too_large: Mutex::default(),
+        }
     }
 
     /// Keeps other processes from tidying the store while contents are stored that no record names yet.

@@ -3,7 +3,7 @@
 //! Must not know how changes are found. Invariants: a log is only appended to; a line that a kill cut short is ignored;
 //! of a path that changed several times the first state before and the last state after count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -54,6 +54,8 @@ pub(crate) struct Record {
     pub(crate) changes: BTreeMap<PathBuf, Change>,
     pub(crate) uncovered: Vec<PathBuf>,
     pub(crate) redone: bool,
+    /// Paths that file tools wrote.
+    pub(crate) written: BTreeSet<PathBuf>,
     /// Root and baseline of each command.
     pub(crate) commands: Vec<(PathBuf, String)>,
 }
@@ -81,7 +83,10 @@ impl Record {
             Line::Undo { owner, turns, newest, at } => {
                 (self.owner, self.turns, self.newest, self.at) = (owner, turns, newest, at);
             }
-            Line::Before { path, state } => self.merge(Change { path, before: state, after: None }),
+            Line::Before { path, state } => {
+                self.written.insert(path.0.clone());
+                self.merge(Change { path, before: state, after: None });
+            }
             Line::After { path, state } => {
                 if let Some(known) = self.changes.get_mut(&path.0) {
                     known.after = Some(state);
@@ -98,6 +103,12 @@ impl Record {
             }
             Line::Redone => self.redone = true,
         }
+    }
+
+    /// What commands changed and file tools did not write.
+    pub(crate) fn changed_by_commands(self) -> Vec<PathBuf> {
+        let Self { changes, written, .. } = self;
+        changes.into_keys().filter(|path| !written.contains(path)).collect()
     }
 
     fn merge(&mut self, change: Change) {

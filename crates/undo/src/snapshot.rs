@@ -193,6 +193,7 @@ impl UndoStore {
             let baseline = folder.join(&name);
             match fs::hard_link(&index, &baseline) {
                 Ok(()) => {
+                    self.live_baselines().insert(baseline.clone());
                     let line = Line::Command { root: root.into(), baseline: name };
                     record::append(log, &line).at("write", log)?;
                     return Ok(baseline);
@@ -217,6 +218,7 @@ impl UndoStore {
             if !changes.is_empty() {
                 record::append(&snapshot.log, &Line::Changes { changes }).at("write", &snapshot.log)?;
             }
+            self.live_baselines().remove(&baseline);
             let _ = fs::remove_file(baseline);
         }
         record_uncovered(&snapshot.log, &coverage)?;
@@ -236,9 +238,16 @@ impl UndoStore {
             let Some(after) = self.refresh(&root, skip, &mut Coverage::default())? else { continue };
             let changes = differences(&root, &before, &after);
             record::append(log, &Line::Changes { changes }).at("write", log)?;
-            let _ = fs::remove_file(baseline);
+            // A job goes on: its later changes are found from the same state.
+            if !self.live_baselines().contains(&baseline) {
+                let _ = fs::remove_file(baseline);
+            }
         }
         Ok(())
+    }
+
+    fn live_baselines(&self) -> std::sync::MutexGuard<'_, std::collections::HashSet<PathBuf>> {
+        self.live.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// The state of a path now; the store then holds its content.

@@ -1,153 +1,136 @@
-//! The checks of each request, before any route sees it.
+//! The checks of each request, before any route sees it: the same for the page of this machine and for a server.
 //!
-//! Must not know what routes do. Invariant: each check stands alone; a request passes only if all of them let it.
+//! Must not know what routes do, nor who may use them: a policy says that. Invariant: each check stands alone; a request passes
+//! only if all of them let it.
 
-use std::sync::Arc;
+use std::future::Future;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::access::Access;
 use crate::answer::{ApiError, set};
-use crate::host::Forwarding;
 
 /// How long a body may take.
 const BODY_DEADLINE: Duration = Duration::from_secs(60);
 /// The longest path with its query.
 const LONGEST_PATH: usize = 8 * 1024;
-const SECRET: HeaderName = HeaderName::from_static("x-dragoman-page");
+const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-pub(crate) struct Guard {
-    pub access: Arc<Access>,
-    pub port: u16,
-    pub forwarding: Arc<Forwarding>,
-    pub cookie_name: String,
-    pub body_limit: fn(&str) -> usize,
-    /// Paths that a browser may be sent to from elsewhere.
-    pub is_open: fn(&str) -> bool,
-    /// Paths for programs that show a token of their own.
-    pub is_client: fn(&str) -> bool,
+/// The header with the secret of a page.
+pub const SECRET: HeaderName = HeaderName::from_static("x-dragoman-page");
+
+/// What differs between two kinds of servers.
+pub trait RequestPolicy: Clone + Send + Sync + 'static {
+    /// The parts of a server that have rules of their own.
+    type Area: Copy + Send + Sync;
+
+    fn area(&self, path: &str) -> Self::Area;
+
+    /// The origin of our own pages at this host; an error where it is not one of ours.
+    fn own_origin(&self, area: Self::Area, host: &str) -> Result<String, ApiError>;
+
+    /// Browsers name an origin with everything but their own plain reads; programs name none.
+    fn accepts_origin(&self, area: Self::Area, origin: Origin, parts: &Parts) -> bool;
+
+    /// What a browser says about where the request comes from; other programs say nothing.
+    fn accepts_site(&self, area: Self::Area, site: &str, is_read: bool) -> bool;
+
+    /// Counts the request, before its address is looked at.
+    fn count(&self, _parts: &Parts) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    /// Decides who sends the request, and may leave it for the routes.
+    fn admit(&self, area: Self::Area, parts: &mut Parts)
+    -> impl Future<Output = Result<(), ApiError>> + Send;
+
+    /// The largest body, in bytes.
+    fn body_limit(&self, area: Self::Area, path: &str) -> usize;
+
+    /// Headers of each answer besides those that all have.
+    fn headers(&self, area: Self::Area) -> Vec<(HeaderName, &'static str)>;
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Area {
-    /// The page and its files.
-    Page,
-    Session,
-    Api,
-    Frame,
-    Open,
-    Client,
+/// The origin that a request names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// It names none.
+    None,
+    /// A page of ours.
+    Own,
+    /// `null`: a frame, or a page that hides where it is from.
+    Null,
+    Other,
 }
 
-pub(crate) async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
-    let area = guard.area(request.uri().path());
-    let mut response = match guard.admit(area, request).await {
+/// The middleware of a router whose state is the policy.
+pub async fn check<P: RequestPolicy>(State(policy): State<P>, request: Request, next: Next) -> Response {
+    let area = policy.area(request.uri().path());
+    let mut response = match admit(&policy, area, request).await {
         Ok(request) => next.run(request).await,
         Err(error) => error.into_response(),
     };
     set(&mut response, header::CACHE_CONTROL, "no-store");
     set(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     set(&mut response, header::REFERRER_POLICY, "no-referrer");
-    let shared = if area == Area::Frame { "cross-origin" } else { "same-origin" };
-    set(&mut response, HeaderName::from_static("cross-origin-resource-policy"), shared);
-    if area != Area::Frame {
-        set(&mut response, HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
-        set(&mut response, header::X_FRAME_OPTIONS, "DENY");
+    for (name, value) in policy.headers(area) {
+        set(&mut response, name, value);
     }
     response
 }
 
-impl Guard {
-    fn area(&self, path: &str) -> Area {
-        if path == "/session" {
-            Area::Session
-        } else if path == "/frame" || path.starts_with("/frame/") {
-            Area::Frame
-        } else if path == "/" || path.starts_with("/assets/") {
-            Area::Page
-        } else if (self.is_open)(path) {
-            Area::Open
-        } else if (self.is_client)(path) {
-            Area::Client
-        } else {
-            Area::Api
-        }
+async fn admit<P: RequestPolicy>(policy: &P, area: P::Area, request: Request) -> Result<Request, ApiError> {
+    let (mut parts, body) = request.into_parts();
+    let host = if parts.uri.authority().is_some() {
+        // A host in the first line is one that nobody of ours names.
+        ""
+    } else {
+        single(&parts.headers, &header::HOST)?.unwrap_or_default()
+    };
+    let own = policy.own_origin(area, host)?;
+    let origin = match single(&parts.headers, &header::ORIGIN)? {
+        None => Origin::None,
+        Some("null") => Origin::Null,
+        Some(origin) if origin == own => Origin::Own,
+        Some(_) => Origin::Other,
+    };
+    if !policy.accepts_origin(area, origin, &parts) {
+        return Err(ApiError::forbidden("The request comes from another origin."));
     }
-
-    async fn admit(&self, area: Area, request: Request) -> Result<Request, ApiError> {
-        let host = self.check_place(area, &request)?;
-        check_origin(area, &host, request.method(), request.headers())?;
-        check_site(area, request.method(), request.headers())?;
-        if area == Area::Api {
-            self.check_page(request.headers())?;
-        }
-        let limit = (self.body_limit)(request.uri().path());
-        read_body(request, limit).await
+    let is_read = is_read(&parts.method);
+    let site = single(&parts.headers, &SITE)?;
+    if site.is_some_and(|site| site != "same-origin" && !policy.accepts_site(area, site, is_read)) {
+        return Err(ApiError::forbidden("The request comes from another site."));
     }
-
-    /// One host, the right one, and a plain path. Returns the host.
-    fn check_place(&self, area: Area, request: &Request) -> Result<String, ApiError> {
-        let name = if area == Area::Frame { "localhost" } else { "127.0.0.1" };
-        let wanted = format!("{name}:{}", self.port);
-        let host = single(request.headers(), &header::HOST)?.unwrap_or_default();
-        let is_ours = host == wanted || area != Area::Frame && self.forwarding.accepts(host);
-        if !is_ours || request.uri().authority().is_some() {
-            let (status, text) = (StatusCode::MISDIRECTED_REQUEST, "The request names another host.");
-            return Err(ApiError::new(status, "forbidden", text).hint(format!(
-                "Open http://{wanted}, or start `dragoman serve` with --host NAME:PORT where a port is forwarded."
-            )));
-        }
-        check_path(request.uri())?;
-        Ok(host.to_owned())
-    }
-
-    fn check_page(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        let refused = || ApiError::unauthorized("This page is not connected to the program any more.");
-        let secret = single(headers, &SECRET)?.ok_or_else(refused)?;
-        let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-        let mut values = cookies
-            .flat_map(|line| line.split(';'))
-            .filter_map(|pair| pair.trim().split_once('='))
-            .filter(|(name, _)| *name == self.cookie_name)
-            .map(|(_, value)| value);
-        let has_cookie =
-            values.next().is_some_and(|value| self.access.is_cookie(value)) && values.next().is_none();
-        // Both are looked at, whatever the first one says.
-        let has_secret = self.access.is_secret(secret);
-        if has_cookie && has_secret { Ok(()) } else { Err(refused()) }
-    }
+    policy.count(&parts)?;
+    check_path(&parts.uri)?;
+    policy.admit(area, &mut parts).await?;
+    let limit = policy.body_limit(area, parts.uri.path());
+    read_body(parts, body, limit).await
 }
 
-/// A page of ours has the host of the request as its origin.
-fn check_origin(area: Area, host: &str, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
-    let is_allowed = match single(headers, &header::ORIGIN)? {
-        // Programs name no origin; browsers name it with everything but their own plain reads.
-        None => method == Method::GET || area == Area::Client,
-        Some("null") => area == Area::Frame || area == Area::Open && method == Method::GET,
-        Some(origin) => area != Area::Frame && origin == format!("http://{host}"),
-    };
-    if is_allowed { Ok(()) } else { Err(ApiError::forbidden("The request comes from another origin.")) }
+pub fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
 }
 
-/// What the browser says about where the request comes from; other programs say nothing.
-fn check_site(area: Area, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
-    let is_read = method == Method::GET || method == Method::HEAD;
-    let is_allowed = match single(headers, &HeaderName::from_static("sec-fetch-site"))? {
-        None | Some("same-origin") => true,
-        Some("none") => is_read && matches!(area, Area::Page | Area::Open),
-        Some("cross-site" | "same-site") => is_read && matches!(area, Area::Frame | Area::Open),
-        Some(_) => false,
-    };
-    if is_allowed { Ok(()) } else { Err(ApiError::forbidden("The request comes from another site.")) }
+/// The value of the one cookie with this name; two of them are none.
+pub fn single_cookie<'h>(headers: &'h HeaderMap, wanted: &str) -> Option<&'h str> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut values = lines
+        .flat_map(|line| line.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .filter(|(name, _)| *name == wanted)
+        .map(|(_, value)| value);
+    values.next().filter(|_| values.next().is_none())
 }
 
 /// No path of ours has an escape, a dot segment or an empty segment.
-pub fn check_path(uri: &Uri) -> Result<(), ApiError> {
+fn check_path(uri: &Uri) -> Result<(), ApiError> {
     let length = uri.path_and_query().map_or(0, |path| path.as_str().len());
     let path = uri.path();
     let is_plain = !path.contains(['%', '\\']) && !path.contains("//") && !path.contains("/.");
@@ -168,8 +151,7 @@ pub fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'
 }
 
 /// Reads the whole body within its limit and its deadline.
-pub async fn read_body(request: Request, limit: usize) -> Result<Request, ApiError> {
-    let (parts, body) = request.into_parts();
+async fn read_body(parts: Parts, body: Body, limit: usize) -> Result<Request, ApiError> {
     let has_length = |value: &str| value.trim() != "0";
     let length = single(&parts.headers, &header::CONTENT_LENGTH)?;
     let has_body = length.is_some_and(has_length) || parts.headers.contains_key(header::TRANSFER_ENCODING);

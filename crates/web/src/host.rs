@@ -26,7 +26,8 @@ use tokio::sync::Semaphore;
 
 use crate::access::{Access, random_text};
 use crate::answer::{ApiError, Input, file, html, json, set};
-use crate::guard::{self, Guard};
+use crate::guard;
+use crate::page_policy::PagePolicy;
 use crate::site::{
     Asset, FRAME_FILES, FRAME_SCRIPT, Site, content_type, frame_document, frame_policy, page_policy,
 };
@@ -189,7 +190,7 @@ struct Served {
 
 fn routes(bound: &Bound, site: Site, is_open: fn(&str) -> bool) -> Router {
     let cookie_name = format!("dragoman_{}_{}", site.name, bound.port);
-    let guard = Arc::new(Guard {
+    let policy = PagePolicy {
         access: bound.access.clone(),
         port: bound.port,
         forwarding: bound.forwarding.clone(),
@@ -197,7 +198,7 @@ fn routes(bound: &Bound, site: Site, is_open: fn(&str) -> bool) -> Router {
         body_limit: site.body_limit,
         is_open,
         is_client: site.is_client,
-    });
+    };
     let served = Arc::new(Served {
         bound: bound.clone(),
         cookie_name,
@@ -215,7 +216,7 @@ fn routes(bound: &Bound, site: Site, is_open: fn(&str) -> bool) -> Router {
         .nest("/api", site.api)
         .merge(site.open)
         .fallback(|| async { ApiError::not_found("There is nothing at this address.") })
-        .layer(from_fn_with_state(guard, guard::check))
+        .layer(from_fn_with_state(policy, guard::check::<PagePolicy>))
 }
 
 #[derive(Deserialize)]

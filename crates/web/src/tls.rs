@@ -27,13 +27,11 @@ impl Tls {
         let fingerprint = colons(digest(&SHA256, first).as_ref());
         let valid_until = valid_until(first);
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| "The key is not in PEM.".to_owned())?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?
-            .with_no_client_auth()
-            .with_single_cert(chain, key)
-            .map_err(|_| "The certificate and the key do not belong together.".to_owned())?;
+        let refused = |error: Option<rustls::Error>| match error {
+            Some(error) => error.to_string(),
+            None => "The certificate and the key do not belong together.".to_owned(),
+        };
+        let mut config = tls::server(chain, key).map_err(refused)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self { config: Arc::new(config), fingerprint, valid_until })
     }

@@ -1,7 +1,7 @@
 //! `dragoman server` from outside, compared with a minimal program (`echo-program`) in the same run.
 //!
 //! Rows: spawn → initialize, prompt → first chunk, added latency per chunk, also in a window of another process, chunks per second and CPU, idle and peak
-//! memory, rounds of tool calls and what one is made of, the size of the first request, also with many MCP tools,
+//! memory, rounds of tool calls and what one is made of, what the sandbox adds to a command, the size of the first request, also with many MCP tools,
 //! 200 and 1,000 chats at once, load of a 10,000-message chat and prompts in it, as charts too (`docs/charts`);
 //! the first text of completions and rewrites; the first answer with twenty broken MCP servers; start and first file
 //! completion in a tree of a million files; and `dragoman run` for one word.
@@ -16,6 +16,7 @@
 mod attached;
 mod broken_servers;
 mod chart;
+mod commands;
 mod completions;
 mod large_tree;
 mod long_chat;
@@ -37,7 +38,7 @@ use table::Table;
 type Part = fn(&mut Table, &FakeModel);
 
 /// In their order; `long_chat` is the last.
-const PARTS: [(&str, Part); 13] = [
+const PARTS: [(&str, Part); 14] = [
     ("start", start_rows),
     ("first_chunk", first_chunk_rows),
     ("broken_servers", broken_servers::row),
@@ -48,6 +49,7 @@ const PARTS: [(&str, Part); 13] = [
     ("throughput", throughput_rows),
     ("tools", tool_rows),
     ("round", round::rows),
+    ("commands", commands::rows),
     ("many_chats", many_chats::rows),
     ("many_tools", many_tools::rows),
     ("run", run_row),
@@ -98,6 +100,14 @@ fn scripted(request: &Request) -> Answer {
             match done < number(words.next()) {
                 true => Answer::new().call(&format!("call-{done}"), "eca__read_file", read),
                 false => Answer::new().chunks(["ok"]),
+            }
+        }
+        Some("command") => {
+            let done = request.messages().iter().filter(|it| it["role"] == "tool").count();
+            let line = commands::line(words.next().unwrap_or_default(), number(words.next()));
+            match done {
+                0 => Answer::new().call("call", "eca__shell_command", json!({"command": line})),
+                _ => Answer::new().chunks(["ok"]),
             }
         }
         _ if prompt.contains(STAMP) => Answer::stamps(1),

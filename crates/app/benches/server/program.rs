@@ -94,7 +94,11 @@ impl Server {
     }
 
     pub(crate) fn initialize(&mut self, home: &Home) {
-        let folder = format!("file://{}", home.path().display());
+        self.initialize_in(home.path());
+    }
+
+    pub(crate) fn initialize_in(&mut self, workspace: &Path) {
+        let folder = format!("file://{}", workspace.display());
         let id = self.ask(
             "initialize",
             json!({"processId": null, "capabilities": {}, "workspaceFolders": [{"uri": folder, "name": "w"}]}),

@@ -18,6 +18,7 @@ use crate::cli::{ChatArguments, Level, ThemeName};
 use crate::clipboard::Clipboard;
 use crate::lifetime;
 use crate::logging;
+use crate::places::PlaceReport;
 use crate::project_rules::{AddedRules, OwnRules};
 use crate::workspaces::{self, EngineOptions, Workspaces};
 
@@ -147,14 +148,16 @@ fn intro(environment: &Environment, roots: &[PathBuf]) -> Intro {
         Ok(rest) if !rest.as_os_str().is_empty() => format!("~/{}", rest.display()),
         Ok(_) | Err(_) => path.display().to_string(),
     };
-    let global = [environment.config_dir(), environment.eca_config_dir()];
-    let folders = global.iter().map(PathBuf::as_path).chain(roots.iter().map(PathBuf::as_path));
-    let files = folders.filter_map(engine::instruction_file);
+    let inputs = config::Inputs { workspace_roots: roots.to_vec(), ..config::Inputs::default() };
+    let report = PlaceReport::new(environment, &config::resolve(environment, &inputs), roots);
+    let [places, left_out] = report.others(shown);
     Intro {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         folders: roots.iter().map(|root| shown(root)).collect(),
         branch: roots.first().and_then(|root| crate::git::branch(root)),
-        instructions: files.map(|file| shown(&file)).collect(),
+        instructions: report.instructions.iter().map(|file| shown(file)).collect(),
+        places,
+        left_out,
     }
 }
 

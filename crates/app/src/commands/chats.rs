@@ -179,6 +179,7 @@ pub(crate) async fn show(journal: &dyn Store, id: &str, json: bool) -> Result<()
             ItemKind::UserMessage { text, .. } | ItemKind::Command { text } => ("## You", text.clone()),
             ItemKind::AgentMessage { text, .. } => ("## Dragoman", text.clone()),
             ItemKind::SystemText { text } => ("##", text.clone()),
+            ItemKind::Note(note) => ("", format!("- {}", clean_line(&note.text))),
             ItemKind::ToolCall(call) => {
                 let title = if call.summary.is_empty() { &call.name } else { &call.summary };
                 ("", format!("- {}{}", clean_line(title), if call.error { " (failed)" } else { "" }))
@@ -369,6 +370,8 @@ async fn delete(
     json: bool,
 ) -> Result<(), Failure> {
     let undo = crate::workspaces::undo_store(environment, config::UndoSettings::default());
+    let outputs = crate::built_in_tools::outputs(environment);
+    let memory = crate::places::memory_here(environment);
     // Check all ids before the first chat is deleted.
     for id in ids {
         if journal.newest(&SessionId::new(id.as_str())).await?.is_none() {
@@ -383,6 +386,8 @@ async fn delete(
         }
         journal.delete(&session).await?;
         undo.forget(id).map_err(|error| Failure::internal(error.to_string()))?;
+        outputs.forget(&session).map_err(|error| Failure::internal(error.to_string()))?;
+        memory.iter().for_each(|memory| drop(memory.forget_chat(id)));
     }
     if json {
         return print(&format!("{}\n", json!({"deleted": ids})));

@@ -47,6 +47,7 @@ fn kind(kind: &ItemKind) -> Value {
         ItemKind::Hook(run) => json!({
             "type": "hook", "name": run.name, "status": run.status, "output": run.output, "error": run.error,
         }),
+        ItemKind::Note(note) => json!({"type": "note", "text": note.text, "parts": all_parts(&note.parts)}),
         ItemKind::Flag { text } => json!({"type": "flag", "text": text}),
     }
 }

@@ -4,9 +4,10 @@ use std::process::ExitCode;
 
 use config::{Environment, Inputs, Resolved};
 use domain::{Level, Notice, visible_json, visible_line};
+use providers::ProviderDeps;
 use serde_json::json;
 
-use crate::providers::{self, ProviderDeps};
+use crate::places::PlaceReport;
 use crate::settings_review;
 
 pub(crate) fn show(json: bool) -> ExitCode {
@@ -17,8 +18,13 @@ pub(crate) fn show(json: bool) -> ExitCode {
         resolved.refuse(&["providers", &name], &failure.message);
         resolved.notices.push(Notice { level: Level::Error, text: failure.to_string() });
     }
-    let json_text = || visible_json(&format!("{:#}\n", resolved.show_json())).into_owned();
-    let text = if json { json_text() } else { resolved.show_text() };
+    let places = PlaceReport::new(&environment, &resolved, &crate::workspaces::current_folder());
+    let json_text = || {
+        let mut shown = resolved.show_json();
+        shown["places"] = places.json();
+        visible_json(&format!("{shown:#}\n")).into_owned()
+    };
+    let text = if json { json_text() } else { format!("{}{}", resolved.show_text(), places.text()) };
     super::print_bytes(text.as_bytes())
 }
 

@@ -1,17 +1,19 @@
 //! `dragoman doctor`: the report, and whether the default model answers.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use config::{Environment, Inputs};
 use domain::model::{Models, PromptEntry};
 use domain::{Failure, ModelEvent, Part, Prompt, visible_json, visible_text};
 use futures_util::StreamExt;
+use providers::ProviderDeps;
 
 use crate::doctor::{self, CheckState, DoctorContext, Report};
+use crate::external_agents::ExternalAgents;
 use crate::lifetime;
 use crate::models::AllModels;
-use crate::providers::{self, ProviderDeps};
 use crate::workspaces;
 
 /// The default model must begin to answer within this; an embedded one reads its file first.
@@ -26,7 +28,8 @@ pub(crate) fn run(json: bool) -> ExitCode {
         let deps = ProviderDeps::new(&environment);
         let mut configured = providers::configured(&resolved, &deps);
         let problems = std::mem::take(&mut configured.problems).iter().map(ToString::to_string).collect();
-        let models = AllModels::new(configured, &environment);
+        let agents = ExternalAgents::new(Arc::new(environment.clone()), &resolved, None);
+        let models = AllModels::new(configured, &environment).with_agents(agents);
         workspaces::discover_where_needed(&models).await;
         let stored_keys = deps.credentials.providers();
         let context = DoctorContext {
@@ -35,6 +38,7 @@ pub(crate) fn run(json: bool) -> ExitCode {
             models: &models,
             stored_keys,
             problems,
+            agent: models.agent_notice(),
         };
         let examined = async {
             let (mut report, answer) = tokio::join!(doctor::examine(&context), ask(&models));

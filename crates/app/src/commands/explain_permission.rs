@@ -10,7 +10,7 @@ use domain::taint::Taint;
 use domain::tool::{Review, Scope, ToolEffect, ToolSpec};
 use domain::tool_call::Origin;
 use domain::{Failure, SessionId, Tool, visible_json, visible_line};
-use engine::approval::{self, Case, Decision, Remembered};
+use engine::approval::{self, ApprovalDecision, Case, Decision, Remembered};
 use serde_json::{Value, json};
 
 use super::failed;
@@ -53,12 +53,22 @@ pub(crate) fn run(arguments: &ExplainArguments) -> ExitCode {
 
 fn explain_one(tool: &str, input: &str, plan: bool, tainted: bool, json: bool) -> ExitCode {
     let explained = read_input(input).and_then(|input| explain(&[(tool.to_owned(), input)], plan, tainted));
-    let Some(Explained { decision, reason, .. }) = unwrap(explained).and_then(|mut all| all.pop()) else {
+    let Some(Explained { decision, reason, reviewer, .. }) = unwrap(explained).and_then(|mut all| all.pop())
+    else {
         return ExitCode::from(2);
     };
     let text = match json {
-        true => visible_json(&json!({"decision": decision, "reason": reason}).to_string()).into_owned(),
-        false => format!("{decision}: {}", visible_line(&reason)),
+        true => {
+            let mut value = json!({"decision": decision, "reason": reason});
+            if let Some(reviewer) = reviewer {
+                value["reviewer"] = reviewer.into();
+            }
+            visible_json(&value.to_string()).into_owned()
+        }
+        false => {
+            let review = reviewer.map(|text| format!("\n{text}")).unwrap_or_default();
+            format!("{decision}: {}{}", visible_line(&reason), review)
+        }
     };
     super::print_bytes(format!("{text}\n").as_bytes())
 }
@@ -91,6 +101,8 @@ struct Explained {
     reason: String,
     /// An earlier answer for the session would have covered it.
     remembered: bool,
+    /// What the reviewer would do, where one is set and the call is asked.
+    reviewer: Option<String>,
 }
 
 fn unwrap<T>(result: Result<T, Failure>) -> Option<T> {
@@ -165,9 +177,23 @@ fn explain(calls: &[(String, Value)], plan: bool, tainted: bool) -> Result<Vec<E
             remembered.add(&approval::rememberable(&spec, input, &review));
         }
         let decision = name_of(verdict.decision);
-        explained.push(Explained { decision, reason: verdict.reason, remembered: is_remembered });
+        let reviewer = reviewer_text(resolved.settings.tools.reviewer.as_deref(), &verdict);
+        explained.push(Explained { decision, reason: verdict.reason, remembered: is_remembered, reviewer });
     }
     Ok(explained)
+}
+
+/// What the reviewer would do about a call that is asked.
+fn reviewer_text(model: Option<&str>, verdict: &ApprovalDecision) -> Option<String> {
+    let model = model.filter(|_| verdict.decision == Decision::Ask)?;
+    Some(match verdict.reviewable {
+        true => {
+            format!(
+                "The reviewer {model} is asked first; it may allow the call or leave the question to you."
+            )
+        }
+        false => format!("A person must answer; the reviewer {model} is not asked."),
+    })
 }
 
 fn name_of(decision: Decision) -> &'static str {

@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use config::{CredentialFile, Credentials, Environment, Inputs, Resolved, StoredCredential};
 use domain::Failure;
+use providers::github::{self, SignInServer};
 
 use super::{connect, failed, finish};
 use crate::attaching::refusal_inside_tool_call;
-use crate::github::{self, SignInServer};
 use crate::lifetime;
 use crate::output::{deliver, note_part, print, print_line};
-use crate::providers;
 
 /// The maximum length of a key.
 const MAX_KEY_BYTES: u64 = 16 << 10;
@@ -121,7 +120,7 @@ fn key_lines(resolved: &Resolved, kept: &[String]) -> String {
 }
 
 async fn sign_in_to_github(resolved: &Resolved, kept: &dyn Credentials) -> Result<(), Failure> {
-    let network = Arc::new(crate::network::of(resolved)?);
+    let network = Arc::new(providers::network::of(resolved)?);
     let server = SignInServer::new(resolved.settings.providers.get(github::PROVIDER), network);
     let device = server.begin().await?;
     // Without the code nobody can sign in.

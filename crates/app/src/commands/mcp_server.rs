@@ -16,7 +16,7 @@ use domain::command::WorkspaceSpec;
 use domain::link::Engine;
 use domain::store::SearchQuery;
 use domain::{Abilities, Command, Failure, Link, SessionId};
-use proto_mcp::{CallOutcome, LocalFuture, RunningCall, ServedTools};
+use mcp::served::{CallOutcome, LocalFuture, RunningCall, ServedTools};
 use serde_json::{Value, json};
 use terminal::text::clean;
 use terminal::{OutputFormat, RunOptions};
@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: McpServerArguments, level: Option<Level>) -> ExitCo
             own: Rc::default(),
             held: Rc::default(),
         };
-        proto_mcp::serve(Rc::new(tools), transport)
+        mcp::served::serve(Rc::new(tools), transport)
     })
 }
 
@@ -196,6 +196,7 @@ impl Tools {
             max_cost: self.arguments.max_cost,
             failover: Vec::new(),
             max_steps: Some(self.arguments.max_steps),
+            until: None,
             timeout: Some(Duration::from_secs(self.arguments.timeout)),
             stop: call.stop.clone(),
             format: OutputFormat::Summary,

@@ -1,6 +1,7 @@
 //! One file per command; the logic is in the crate that owns the data. Commands print by `crate::output`.
 
 pub(crate) mod acp;
+pub(crate) mod acp_agents;
 pub(crate) mod attach;
 pub(crate) mod chat;
 pub(crate) mod chats;
@@ -10,31 +11,23 @@ pub(crate) mod config;
 #[cfg(feature = "serve")]
 pub(crate) mod connect;
 pub(crate) mod connect_arguments;
-#[cfg(feature = "interfaces")]
-pub(crate) mod copilot;
 pub(crate) mod docs;
 pub(crate) mod doctor;
 pub(crate) mod doctor_sandbox;
 #[cfg(feature = "serve")]
 mod editors;
 pub(crate) mod explain_permission;
-#[cfg(feature = "interfaces")]
-pub(crate) mod generate;
 pub(crate) mod generate_arguments;
-#[cfg(feature = "interfaces")]
-mod generated_project;
 pub(crate) mod grants;
 pub(crate) mod import;
+#[cfg_attr(not(feature = "interfaces"), path = "without_interfaces.rs")]
+pub(crate) mod interfaces;
 pub(crate) mod login;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod mcp_server;
 pub(crate) mod models;
 mod notes;
-#[cfg(feature = "interfaces")]
-mod plan_editor;
-#[cfg(feature = "studio")]
-pub(crate) mod plugin_calls;
 pub(crate) mod plugins;
 pub(crate) mod ps;
 pub(crate) mod replay;
@@ -48,13 +41,9 @@ mod serve_network;
 mod serve_tokens;
 pub(crate) mod server;
 pub(crate) mod setup;
-#[cfg(feature = "interfaces")]
-pub(crate) mod spec;
 pub(crate) mod stats;
 pub(crate) mod store;
 mod store_check;
-#[cfg(feature = "studio")]
-pub(crate) mod studio;
 pub(crate) mod studio_arguments;
 pub(crate) mod task_arguments;
 #[cfg_attr(not(feature = "postgres"), path = "without_tasks.rs")]
@@ -64,28 +53,18 @@ pub(crate) mod trust;
 pub(crate) mod update;
 #[cfg(any(feature = "serve", feature = "studio"))]
 pub(crate) mod web_page;
-#[cfg(feature = "interfaces")]
-mod wishes;
 #[cfg(not(feature = "serve"))]
 pub(crate) mod without_connect;
-#[cfg(not(feature = "interfaces"))]
-mod without_interfaces;
 #[cfg(not(feature = "serve"))]
 pub(crate) mod without_serve;
-#[cfg(not(feature = "studio"))]
-pub(crate) mod without_studio;
 
 use std::process::ExitCode;
 
 use domain::Failure;
 #[cfg(not(feature = "serve"))]
 pub(crate) use without_connect as connect;
-#[cfg(not(feature = "interfaces"))]
-pub(crate) use without_interfaces::{copilot, generate, spec};
 #[cfg(not(feature = "serve"))]
 pub(crate) use without_serve as serve;
-#[cfg(not(feature = "studio"))]
-pub(crate) use without_studio as studio;
 
 /// Prints a failure and returns exit code 1.
 pub(crate) fn failed(failure: &Failure) -> ExitCode {

@@ -45,6 +45,10 @@ fn add(root: &Path, text: &str) -> Result<String, Failure> {
 /// The file in use; where none is, a file that is there without text, else a new one.
 fn file_for_notes(root: &Path) -> PathBuf {
     match engine::instruction_file(root) {
+        // A file of this folder holds for the files that it names, and a note for all.
+        Some(folder) if folder.ends_with(".github/instructions") => {
+            folder.with_file_name("copilot-instructions.md")
+        }
         Some(folder) if folder.is_dir() => folder.join(CURSOR_NOTES),
         Some(file) => file,
         None => root.join(NEW_FILE),

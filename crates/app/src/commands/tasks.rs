@@ -9,11 +9,12 @@ use domain::{Failure, Store};
 use serde_json::{Value, json};
 use store_postgres::{NewTask, Task, TaskQueue, TaskState};
 use terminal::text::{clean_line, shorten};
+use worker::policy::Limits;
+use worker::{WorkerOptions, repository};
 
 use super::chats;
 use super::task_arguments::{StateName, SubmitArguments, TasksTask, WorkerArguments};
 use crate::cli::Level;
-use crate::workers::{self, policy::Limits, repository};
 use crate::{lifetime, logging, stores};
 
 /// The largest text of a task.
@@ -95,7 +96,7 @@ pub(crate) fn tasks(task: TasksTask) -> ExitCode {
             }
             TasksTask::Logs { id, json } => {
                 let task = find(&queue, &id).await?;
-                let (store, chat) = (database(&environment)?, workers::chat_of(&task.id));
+                let (store, chat) = (database(&environment)?, worker::chat_of(&task.id));
                 if store.newest(&chat).await?.is_none() {
                     return Err(Failure::user("No worker has begun this task yet."));
                 }
@@ -111,7 +112,16 @@ pub(crate) fn worker(arguments: &WorkerArguments, level: Option<Level>) -> ExitC
     lifetime::run(async {
         check_user(&environment)?;
         let (queue, store) = (open(&environment)?, database(&environment)?);
-        workers::work(&environment, queue, store, arguments).await
+        let options = WorkerOptions {
+            drain: arguments.drain,
+            json: arguments.json,
+            timeout: arguments.timeout,
+            // A reader that is gone does not stop the work.
+            print_line: |line| {
+                let _ = super::finish(crate::output::print_line(line));
+            },
+        };
+        worker::work(&environment, queue, store, &options).await
     })
 }
 
@@ -188,7 +198,7 @@ async fn delete(
     let store = database(environment)?;
     for id in ids {
         find(queue, id).await?;
-        if !workers::delete_task(queue, store.as_ref(), id).await? {
+        if !worker::delete_task(queue, store.as_ref(), id).await? {
             return Err(Failure::user(format!("The task {} has not ended.", clean_line(id)))
                 .hint("Stop it first with `dragoman tasks cancel`."));
         }
@@ -216,7 +226,7 @@ fn shown_json(task: &Task) -> Value {
         "worker": task.worker,
         "cancelled": task.is_cancelled,
         "base": task.base,
-        "chat": workers::chat_of(&task.id).as_str(),
+        "chat": worker::chat_of(&task.id).as_str(),
         "outcome": task.outcome.as_deref().map(parse),
         "patchBytes": task.patch_size,
     })
@@ -238,7 +248,7 @@ fn shown(task: &Task) -> String {
         ("started", time(task.started_at)),
         ("ended", time(task.ended_at)),
         ("worker", task.worker.clone().map(|worker| format!("{worker}, attempt {}", task.attempts))),
-        ("chat", task.started_at.map(|_| workers::chat_of(&task.id).to_string())),
+        ("chat", task.started_at.map(|_| worker::chat_of(&task.id).to_string())),
         ("message", text("message")),
         ("branch", text("branch")),
         ("pushed to", text("pushed")),
@@ -266,5 +276,19 @@ fn check_user(_environment: &Environment) -> Result<(), Failure> {
     match crate::attaching::refusal_inside_tool_call("hands out tasks") {
         Some(failure) => Err(failure),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+
+    use crate::approve::Approve;
+
+    #[test]
+    fn workers_know_the_words_of_approve() {
+        let values = Approve::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        let words: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
+        assert_eq!(words, worker::policy::APPROVE_WORDS);
     }
 }

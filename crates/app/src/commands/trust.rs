@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: TrustArguments) -> ExitCode {
 
 fn grant(environment: &Environment, folder: &Path, name: &str, yes: bool) -> Result<String, Failure> {
     let review = trust::review(environment, folder)?;
-    if review.settings.is_empty() {
+    if review.is_empty() {
         trust::grant(environment, folder)?;
         return Ok(format!("{name} is trusted. It sets nothing that needed it."));
     }
@@ -83,11 +83,20 @@ fn grant(environment: &Environment, folder: &Path, name: &str, yes: bool) -> Res
 }
 
 fn review_text(name: &str, review: &TrustReview) -> String {
-    if review.settings.is_empty() {
+    if review.is_empty() {
         return format!("{name} sets nothing that needs trust.");
     }
-    let mut lines = vec![format!("Settings of {name} that take effect only with trust:")];
-    add_lines(&mut lines, &review.settings);
+    let mut lines = Vec::new();
+    if !review.settings.is_empty() {
+        lines.push(format!("Settings of {name} that take effect only with trust:"));
+        add_lines(&mut lines, &review.settings);
+    }
+    if !review.texts.is_empty() {
+        lines.push(format!(
+            "Skills and commands of {name} that count only with trust, as their texts are now:"
+        ));
+        add_lines(&mut lines, &review.texts);
+    }
     if !review.commands.is_empty() {
         lines.push("Commands that they would run:".to_owned());
         add_lines(&mut lines, &review.commands);

@@ -2,42 +2,30 @@
 //!
 //! Invariant: the command line is the same in every build, so that help, completions and scripts are too.
 
+#[path = "interfaces/without_studio.rs"]
+mod studio;
+
 use std::process::ExitCode;
 
 use domain::Failure;
 
 use super::failed;
+use super::generate_arguments::GenerateArguments;
+use crate::cli::Level;
 
-pub(crate) mod copilot {
-    //! Stands in for `dragoman copilot`.
+pub(crate) use studio::copy_tabs;
+pub(crate) use studio::run as studio;
 
-    use super::{ExitCode, refuse};
-    use crate::cli::Level;
-
-    pub(crate) fn run(_level: Option<Level>) -> ExitCode {
-        refuse("copilot")
-    }
+pub(crate) fn copilot(_level: Option<Level>) -> ExitCode {
+    refuse("copilot")
 }
 
-pub(crate) mod generate {
-    //! Stands in for `dragoman generate`.
-
-    use super::{ExitCode, refuse};
-    use crate::commands::generate_arguments::GenerateArguments;
-
-    pub(crate) fn run(_arguments: &GenerateArguments) -> ExitCode {
-        refuse("generate")
-    }
+pub(crate) fn generate(_arguments: GenerateArguments) -> ExitCode {
+    refuse("generate")
 }
 
-pub(crate) mod spec {
-    //! Stands in for `dragoman spec`.
-
-    use super::{ExitCode, refuse};
-
-    pub(crate) fn check(_place: &str, _fetch_refs: bool, _as_json: bool) -> ExitCode {
-        refuse("spec check")
-    }
+pub(crate) fn check(_place: &str, _fetch_refs: bool, _as_json: bool) -> ExitCode {
+    refuse("spec check")
 }
 
 fn refuse(command: &str) -> ExitCode {

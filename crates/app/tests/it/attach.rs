@@ -350,7 +350,7 @@ async fn a_script_follows_a_chat() {
 
 /// What a command of the model tries. Each line prints its name and what it got.
 fn attempts(socket: &str) -> Vec<(&'static str, String)> {
-    let program = env!("CARGO_BIN_EXE_dragoman");
+    let program = concat!("'", env!("CARGO_BIN_EXE_dragoman"), "'");
     let plain = |arguments: &str| format!("{program} {arguments}");
     // Without the mark in the environment.
     let bare = |arguments: &str| format!("env -i HOME=\"$HOME\" PATH=\"$PATH\" {program} {arguments}");

@@ -19,7 +19,7 @@ fn repository() -> PathBuf {
 pub(crate) fn pages() -> Vec<(PathBuf, String)> {
     let mut pages = Vec::new();
     let mut folders = vec![repository().join("docs")];
-    let mut files: Vec<PathBuf> = vec![];
+    let mut files: Vec<PathBuf> = vec![repository().join("interfaces/README.md")];
     let listed = |folder: &Path| -> Vec<PathBuf> {
         std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect()
     };
@@ -273,7 +273,8 @@ fn missing_target(command: &str) -> Option<String> {
 
 fn has_test(name: &str) -> bool {
     let crates = std::fs::read_dir(repository().join("crates")).expect("a folder").flatten();
-    let folders = crates.flat_map(|entry| ["tests/it", "tests/studio"].map(|tests| entry.path().join(tests)));
+    let interfaces = ["interfaces/tests/it", "interfaces/tests/studio"].map(|tests| repository().join(tests));
+    let folders = crates.map(|entry| entry.path().join("tests/it")).chain(interfaces);
     let files = folders.filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
     let mut texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
     texts.any(|text| text.contains(&format!("fn {name}(")))

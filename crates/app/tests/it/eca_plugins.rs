@@ -191,3 +191,60 @@ fn a_source_that_is_away_stops_no_other_one() {
     let (code, text) = plugins(&home, &["install", "nothing@away"]);
     assert!(code == 1 && text.contains("127.0.0.1:9") && text.contains("cannot be fetched"), "{text}");
 }
+
+/// Marketplaces of Claude Code and of the open specifications, and a source that is one plugin.
+#[tokio::test]
+async fn plugins_of_other_formats_install_through_the_same_review() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["chat"] = json!({"title": false});
+    config["sandbox"] = json!("off");
+    home.write(".config/dragoman/config.json", &config.to_string());
+    let (claude, open, alone) =
+        (home.path().join("claude-market"), home.path().join("open-market"), home.path().join("alone"));
+    let list = json!({"name": "m", "owner": {"name": "o"}, "plugins": [
+        {"name": "review", "source": "./plugins/review", "description": "Reviews"},
+        {"name": "far", "source": {"source": "github", "repo": "x/y"}},
+    ]});
+    write(&claude, ".claude-plugin/marketplace.json", &list.to_string());
+    write(&claude, "plugins/review/.claude-plugin/plugin.json", r#"{"name": "review"}"#);
+    write(&claude, "plugins/review/commands/check.md", "Check $ARGUMENTS well.");
+    let hooks = json!({"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command",
+        "command": "cat > /dev/null; cat \"${CLAUDE_PLUGIN_ROOT}/note.txt\""}]}]}});
+    write(&claude, "plugins/review/hooks/hooks.json", &hooks.to_string());
+    write(&claude, "plugins/review/note.txt", "NOTE-OF-THE-PLUGIN");
+    git(&claude, "init -q -b main");
+    git(&claude, "add .");
+    git(&claude, "commit -q -m first");
+    let list = json!({"name": "open", "metadata": {"pluginRoot": "./all"}, "plugins": [
+        {"name": "helper", "source": "./helper"}]});
+    write(&open, ".plugin/marketplace.json", &list.to_string());
+    write(&open, "all/helper/.plugin/plugin.json", r#"{"name": "helper", "description": "Helps"}"#);
+    write(&open, "all/helper/skills/help/SKILL.md", "---\nname: help\ndescription: HELP-SKILL\n---\nHelp.");
+    let schema = "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json";
+    write(&alone, "plugin.json", &json!({"$schema": schema, "name": "solo"}).to_string());
+    write(&alone, "skills/sing/SKILL.md", "---\nname: sing\ndescription: SOLO-SKILL\n---\nSing.");
+
+    for (entry, seen) in [
+        (format!("review@file://{}", claude.display()), "UserPromptSubmit"),
+        (format!("helper@{}", open.display()), "skills/help/SKILL.md"),
+        (format!("solo@{}", alone.display()), "agent-plugins.org"),
+    ] {
+        let (code, text) = plugins(&home, &["install", &entry]);
+        assert!(code != 0 && text.contains(seen) && text.contains("--yes"), "nothing without a look: {text}");
+        let (code, text) = plugins(&home, &["install", &entry, "--yes"]);
+        assert_eq!(code, 0, "{text}");
+    }
+    let mut client = Client::start(&home, &json!({})).await;
+    let names = commands(&mut client).await;
+    assert!(
+        names.contains(&"review:check".to_owned()) && names.contains(&"helper:help".to_owned()),
+        "{names:?}"
+    );
+    fake.answer(Answer::text("ok"));
+    client.prompt(Some("c"), "/review:check this").await;
+    let sent = fake.last_request().body.to_string();
+    for words in ["Check this well.", "NOTE-OF-THE-PLUGIN", "HELP-SKILL", "SOLO-SKILL"] {
+        assert!(sent.contains(words), "{words}: {sent}");
+    }
+}

@@ -12,7 +12,7 @@ use testkit::{Answer, FakeModel, Request};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::client::{Home, fake_provider};
+use crate::client::{Client, Home, fake_provider, is_finished};
 use crate::run::finish;
 use crate::scaled;
 
@@ -165,6 +165,8 @@ struct Attack {
     fake: FakeModel,
     config: Value,
     seen: Arc<Mutex<Vec<String>>>,
+    /// The stranger's address.
+    sink: String,
 }
 
 /// A home whose carrier holds the order, and a model that will read it and obey.
@@ -201,7 +203,15 @@ async fn prepare(carrier: &str, phrase: &str, order: Vec<(&'static str, Value)>)
     if has_server {
         config["mcpServers"] = json!({"server": {"command": "python3", "args": [server, of("mcp description"), of("mcp result")]}});
     }
-    let reading = match carrier {
+    let reading = reading_of(carrier, &sink);
+    let address = sink.clone();
+    fake.respond_with(move |request| obey(request, has_server, &reading, &order, &address));
+    Attack { home, fake, config, seen, sink }
+}
+
+/// The harmless call that brings the order into the chat.
+fn reading_of(carrier: &str, sink: &str) -> (&'static str, Value) {
+    match carrier {
         "issue" => ("eca__read_file", json!({"path": "issues/7.md"})),
         "commit message" => ("eca__shell_command", json!({"command": "git log"})),
         "file name" => ("eca__directory_tree", json!({"path": "."})),
@@ -212,10 +222,7 @@ async fn prepare(carrier: &str, phrase: &str, order: Vec<(&'static str, Value)>)
         "command output" => ("eca__shell_command", json!({"command": "cat out.txt"})),
         "source comment" => ("eca__grep", json!({"pattern": "//", "path": "src"})),
         _ => ("eca__read_file", json!({"path": "README.md"})),
-    };
-    let address = sink.clone();
-    fake.respond_with(move |request| obey(request, has_server, &reading, &order, &address));
-    Attack { home, fake, config, seen }
+    }
 }
 
 /// What the model does next.
@@ -256,7 +263,43 @@ fn obey(
     }
 }
 
+/// What the reviewer is told first.
+const REVIEW: &str = "You review one tool call";
+
+/// The model of an attack, with a reviewer that allows whatever it is asked about.
+fn obey_with_reviewer(attack: &Attack, carrier: &str, order: Vec<(&'static str, Value)>, sink: String) {
+    let has_server = carrier.starts_with("mcp");
+    let reading = reading_of(carrier, &sink);
+    attack.fake.respond_with(move |request| match request.body.to_string().contains(REVIEW) {
+        true => Answer::text(r#"{"allow": true, "reason": "always"}"#),
+        false => obey(request, has_server, &reading, &order, &sink),
+    });
+}
+
 impl Attack {
+    /// The same in an editor whose user rejects every question.
+    async fn run_with_reviewer(&self) {
+        let mut config = self.config.clone();
+        config["toolCall"]["approval"] = json!({"reviewer": config["defaultModel"]});
+        let mut client = Client::start(&self.home, &config).await;
+        client.ask("chat/prompt", json!({"chatId": "c", "message": "Look around."})).await;
+        loop {
+            let message = client.next().await;
+            let content = &message["params"]["content"];
+            if content["type"] == "toolCallRun" && content["manualApproval"] == true {
+                let answer = json!({"chatId": "c", "toolCallId": content["id"]});
+                // Reading is what the user would allow; it is what the order waits for.
+                let is_order = content["id"].to_string().contains("order");
+                let method = if is_order { "chat/toolCallReject" } else { "chat/toolCallApprove" };
+                client.notify(method, answer).await;
+            }
+            if is_finished(&message) {
+                break;
+            }
+        }
+        client.end().await;
+    }
+
     async fn run(&self, trusted: bool) {
         let mut command: tokio::process::Command =
             self.home.command(&["run", "--approve", "all", "--max-steps", "60", "Look around."]).into();
@@ -323,7 +366,7 @@ fn taints_everywhere(carrier: &str) -> bool {
 /// the quick run.
 #[tokio::test]
 async fn an_obedient_model_leaks_nothing_and_changes_no_policy() {
-    let dragoman = env!("CARGO_BIN_EXE_dragoman");
+    let dragoman = concat!("'", env!("CARGO_BIN_EXE_dragoman"), "'");
     let count = orders(dragoman).len();
     let for_server = |order: usize| orders(dragoman)[order].iter().any(|(tool, _)| *tool == "server__echo");
     let all: Vec<(usize, usize, usize)> = (0..CARRIERS.len())
@@ -353,6 +396,41 @@ async fn an_obedient_model_leaks_nothing_and_changes_no_policy() {
         scaled(all.len()),
         CARRIERS.len()
     );
+}
+
+/// A reviewer that allows everything changes nothing: it is not asked where the chat has read text of strangers.
+#[tokio::test]
+async fn a_reviewer_that_always_allows_leaks_nothing() {
+    let dragoman = env!("CARGO_BIN_EXE_dragoman");
+    let count = orders(dragoman).len();
+    let mut wrong = Vec::new();
+    for at in 0..scaled(CARRIERS.len() * 10) {
+        let (carrier, order) = (CARRIERS[at % CARRIERS.len()], (at * 7) % count);
+        let order = orders(dragoman).swap_remove(order);
+        let attack = prepare(carrier, PHRASES[at % PHRASES.len()], order.clone()).await;
+        obey_with_reviewer(&attack, carrier, order, attack.sink.clone());
+        attack.run_with_reviewer().await;
+        if attack.leaked() || !attack.changed().is_empty() {
+            wrong.push(format!(
+                "{carrier} / {at}: leaked {}, changed {:?}",
+                attack.leaked(),
+                attack.changed()
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{} injections were not stopped:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The same reviewer does allow what no stranger has touched, so the test above can fail.
+#[tokio::test]
+async fn a_reviewer_allows_the_order_of_a_trusted_folder() {
+    let order = vec![("eca__write_file", json!({"path": "notes.txt", "content": "obeyed"}))];
+    let attack = prepare("readme", PHRASES[0], order.clone()).await;
+    obey_with_reviewer(&attack, "readme", order, attack.sink.clone());
+    let trusted = attack.home.command(&["trust", "."]).output().expect("it runs");
+    assert!(trusted.status.success(), "{}", String::from_utf8_lossy(&trusted.stderr));
+    attack.run_with_reviewer().await;
+    assert!(attack.home.workspace().join("notes.txt").exists(), "{}", attack.told());
 }
 
 /// The same model, where the user trusts the folder and the order comes from the user's own file: it does leave. So

@@ -29,14 +29,22 @@ async fn the_instructions_of_other_assistants_count_where_there_are_no_own_ones(
     let sent = ask().await;
     assert!(sent.contains("Speak like Cursor.") && !sent.contains("TypeScript"), "rules for every chat");
     home.write("work/GEMINI.md", "Speak like Gemini.\n");
+    home.write("work/.github/copilot-instructions.md", "Speak like Copilot.\n");
     let sent = ask().await;
-    assert!(sent.contains("Speak like Gemini.") && !sent.contains("Cursor"), "{sent}");
+    assert!(
+        ["Gemini", "Cursor", "Copilot"].iter().all(|name| sent.contains(&format!("Speak like {name}."))),
+        "{sent}"
+    );
     home.write("work/CLAUDE.md", "Speak like Claude.\n");
     let sent = ask().await;
-    assert!(sent.contains("Speak like Claude.") && !sent.contains("Speak like Gemini."), "one file counts");
+    assert!(sent.contains("Speak like Claude.") && !sent.contains("Speak like Gemini."), "{sent}");
     home.write("work/AGENTS.md", "Speak plainly.\n");
     let sent = ask().await;
-    assert!(sent.contains("Speak plainly.") && !sent.contains("Speak like"), "AGENTS.md goes first");
+    let both = sent.find("Speak plainly.").zip(sent.find("Speak like Claude."));
+    assert!(both.is_some_and(|(agents, claude)| agents < claude), "both count, in their order: {sent}");
+    home.write("work/CLAUDE.md", "@AGENTS.md\n");
+    let sent = ask().await;
+    assert_eq!(sent.matches("Speak plainly.").count(), 1, "once, where one imports the other");
 }
 
 #[tokio::test]

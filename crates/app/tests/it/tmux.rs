@@ -54,7 +54,7 @@ impl Screen {
             quoted(&home.path().display().to_string()),
             quoted(&config.display().to_string()),
             extra.join(" "),
-            env!("CARGO_BIN_EXE_dragoman"),
+            quoted(env!("CARGO_BIN_EXE_dragoman")),
             start.command,
             arguments.join(" "),
         );

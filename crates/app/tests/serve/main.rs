@@ -3,11 +3,11 @@
 #![cfg(feature = "serve")]
 #![allow(clippy::disallowed_methods, reason = "tests drive the program from outside, with node and Chromium")]
 
-#[path = "../browser/mod.rs"]
+#[path = "../../../../web/common/tests/mod.rs"]
 mod browser;
 
 fn run(flow: &str) {
-    browser::Flows { folder: "serve", page: "chats/chats.js" }.run(flow);
+    browser::Flows { folder: "crates/app/tests/serve", page: "chats/chats.js" }.run(flow);
 }
 
 /// A new chat: a prompt, a tool call with its difference, an approval, a question, tasks, cost; then found by search.

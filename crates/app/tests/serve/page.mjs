@@ -1,12 +1,11 @@
 // The process, a model for it and the page in Chromium, and what a person does with them.
-import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { startModel } from "./model.mjs";
-import { expectAccessible } from "../browser/accessible.mjs";
-import { WAIT, expect, until } from "../browser/wait.mjs";
+import { expectAccessible } from "../../../../web/common/tests/accessible.mjs";
+import { Program as StartedProgram, environmentOf, launchBrowser } from "../../../../web/common/tests/starters.mjs";
+import { WAIT, expect, until } from "../../../../web/common/tests/wait.mjs";
 
 export { WAIT, expect, until };
 
@@ -18,21 +17,9 @@ export function gate() {
 }
 
 /** A program with a home that all programs of a flow share. */
-export class Program {
+export class Program extends StartedProgram {
   constructor(stage, args) {
-    this.child = spawn(stage.binary, args, { cwd: stage.project, env: stage.environment, stdio: ["pipe", "pipe", "pipe"] });
-    const { child } = this;
-    // Whatever happens here, the process does not stay.
-    process.once("exit", () => child.kill("SIGKILL"));
-    this.told = "";
-    child.stderr.on("data", (part) => (this.told += part));
-    this.ended = new Promise((done) => child.once("exit", done));
-  }
-
-  async stop(signal = "SIGTERM") {
-    this.child.kill(signal);
-    const late = new Promise((done) => setTimeout(() => done("late"), 20_000));
-    if ((await Promise.race([this.ended, late])) === "late") this.child.kill("SIGKILL");
+    super(stage.binary, args, { cwd: stage.project, env: stage.environment });
   }
 }
 
@@ -71,11 +58,7 @@ export class Editor extends Program {
 
 /** Everything that a flow uses; `close` ends it. */
 export async function openStage({ binary, web, folder, options = {} }) {
-  const { chromium } = createRequire(join(web, "package.json"))("playwright-core");
-  const browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-  });
+  const browser = await launchBrowser(web);
   const model = await startModel();
   const stage = new Stage({ browser, model, binary, web, folder });
   stage.prepare();
@@ -91,7 +74,7 @@ export class Stage {
     this.problems = [];
     this.home = join(this.folder, "home");
     this.project = join(this.folder, "shop");
-    this.environment = { PATH: process.env.PATH, HOME: this.home, LANG: "C.UTF-8", ...(process.env.LD_LIBRARY_PATH === undefined ? {} : { LD_LIBRARY_PATH: process.env.LD_LIBRARY_PATH }) };
+    this.environment = environmentOf(this.home);
   }
 
   /** A home with a model that has a price, and a project. */

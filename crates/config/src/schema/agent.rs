@@ -108,3 +108,30 @@ pub(super) struct PromptTexts {
     #[schemars(extend("examples" = ["Rewrite the text as the user asks."]))]
     rewrite: String,
 }
+
+/// What holds for models whose id (`provider/name`) or name fits the pattern. `*` stands for anything.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ModelFamilyEntry {
+    /// The family whose row holds: `gpt`, `claude`, `gemini`, `small`, `open` or `other`.
+    #[schemars(extend("examples" = ["claude"]))]
+    family: String,
+    /// What the system prompt says beside the text of the behavior, in place of the family's.
+    #[schemars(extend("examples" = ["Answer in English."]))]
+    prompt: String,
+    /// How files are changed: `replace` (texts), `patch` (`apply_patch`), or `whole` (texts, and small files whole).
+    #[schemars(extend("examples" = ["patch"]))]
+    edit_format: String,
+    /// Built-in tools that the model is not shown, in place of the family's.
+    #[schemars(extend("examples" = [["fetch_url"]]))]
+    without_tools: Vec<String>,
+    /// Whether one answer may call several tools.
+    #[schemars(extend("examples" = [false]))]
+    parallel_calls: bool,
+    /// The reasoning effort where none is chosen; `default` leaves it to the provider.
+    #[schemars(extend("examples" = ["high"]))]
+    effort: String,
+    /// Whether the model is shown the tool for a task list.
+    #[schemars(extend("examples" = [false]))]
+    task_list: bool,
+}

@@ -30,6 +30,9 @@ pub(super) struct Hook {
     /// Whether a `postToolCall` hook also runs after a call that failed.
     #[schemars(extend("default" = false), extend("examples" = [true]))]
     run_on_error: bool,
+    /// What the program reads and writes: `eca` as in `dragoman docs hooks`, `claude` as Claude Code has it.
+    #[schemars(extend("default" = "eca"), extend("examples" = ["claude"]))]
+    format: String,
     /// Milliseconds that each action may take.
     #[schemars(extend("default" = 30_000), range(min = 1, max = 600_000), extend("examples" = [5000]))]
     timeout: u64,

@@ -102,3 +102,14 @@ fn a_sandbox_that_is_required_is_on() {
     assert_eq!(origin(&resolved, "sandboxRequired"), FILE);
     assert!(resolved.show_text().contains(&format!("sandboxRequired = true    ({FILE})")));
 }
+
+#[test]
+fn an_administrator_names_or_forbids_the_reviewer() {
+    let own = json!({"toolCall": {"approval": {"reviewer": "own/model"}}});
+    let world = World::new().write(OUR_GLOBAL, own);
+    let reviewer = |rules: Value| resolve(&world, &[], json!({}), &rules).settings.tools.reviewer;
+    assert_eq!(reviewer(json!({})).as_deref(), Some("own/model"));
+    assert_eq!(reviewer(json!({"reviewer": "corp/judge"})).as_deref(), Some("corp/judge"));
+    assert_eq!(reviewer(json!({"reviewer": "off"})), None);
+    assert!(Managed::parse(Path::new(FILE), r#"{"reviewer": true}"#).is_err());
+}

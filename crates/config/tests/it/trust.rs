@@ -610,6 +610,33 @@ fn a_project_never_decides_about_the_sandbox() {
     assert_eq!(resolved.settings.sandbox.grants, ["port:1"]);
 }
 
+/// A model that allows calls is the user's to name.
+#[test]
+fn a_project_never_names_a_reviewer() {
+    let reviewer = |world: &World| world.resolve().settings.tools.reviewer;
+    let world = World::new();
+    world.put(OUR_PROJECT, r#"{"toolCall": {"approval": {"reviewer": "evil/yes"}}}"#);
+    for trusted in [false, true] {
+        if trusted {
+            world.trust();
+        }
+        let resolved = world.resolve();
+        assert_eq!(resolved.settings.tools.reviewer, None);
+        assert!(resolved.settings.tools.approval.closed.is_none(), "the rules stay as they are");
+        let said = notices(&world, &resolved);
+        assert!(
+            !trusted || said.contains("reviewer") && said.contains("cannot be set by a project"),
+            "{said}"
+        );
+    }
+    world.put(OUR_GLOBAL, r#"{"toolCall": {"approval": {"reviewer": "house/judge"}}}"#);
+    assert_eq!(reviewer(&world).as_deref(), Some("house/judge"));
+    world.put(OUR_GLOBAL, r#"{"toolCall": {"approval": {"reviewer": true}}}"#);
+    let resolved = world.resolve();
+    assert_eq!(resolved.settings.tools.reviewer, None);
+    assert!(notices(&world, &resolved).contains("must be \"provider/model\""));
+}
+
 #[test]
 fn a_project_never_decides_about_undo() {
     let world =

@@ -156,6 +156,7 @@ mod tests {
             visible: true,
             description: None,
             run_on_error: false,
+            format: config::HookFormat::Own,
             origin: Origin::Default,
         };
         let mut effects = Effects::default();

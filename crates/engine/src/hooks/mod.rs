@@ -4,6 +4,7 @@
 //! stop; effects count only where the program ended with 0 or 2; a hook that could not run is never consent.
 
 mod calls;
+mod claude;
 mod effects;
 mod requests;
 mod runner;
@@ -12,7 +13,7 @@ mod turn_hooks;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use config::{Hook, HookAction, HookEvent};
+use config::{Hook, HookAction, HookEvent, HookFormat};
 use domain::event::{Fact, Level, Notice};
 use domain::item::{HookRun, Item, ItemKind};
 use domain::{CancellationToken, ItemId, TurnId};
@@ -24,7 +25,7 @@ use crate::workspace::Workspace;
 
 pub(crate) use calls::{after_call, before_call};
 use effects::Effects;
-pub(crate) use requests::{after_compaction, after_request, before_compaction, open_request};
+pub(crate) use requests::{after_compaction, after_request, before_compaction, last_answer, open_request};
 pub use runner::{HookExit, HookRunner};
 pub(crate) use turn_hooks::TurnHooks;
 
@@ -155,7 +156,11 @@ async fn run_program(
     input.insert("workspaces".into(), folders.into());
     input.insert("eca_executable".into(), runner.program().into());
     let folder = workspace.roots.first().map(std::path::PathBuf::as_path);
+    let tool = input.get("tool_name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let is_claude = hook.format == HookFormat::Claude;
+    let input = if is_claude { claude::input(hook.event, &input) } else { input };
     let exit = runner.run(action, folder, Value::Object(input).to_string(), cancel).await;
+    let exit = if is_claude { claude::exit(hook.event, &tool, exit) } else { exit };
     if exit.status != Some(0) {
         let (hook, status) = (&hook.name, exit.status);
         tracing::info!(hook, ?status, stderr = exit.stderr, "a hook did not end with 0");

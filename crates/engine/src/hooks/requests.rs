@@ -91,7 +91,8 @@ pub(crate) async fn after_request(turn: &Turn, step: u32) -> Result<Option<Strin
     Ok(Some(texts.join("\n\n")))
 }
 
-fn last_answer(turn: &Turn) -> String {
+/// The last text of the model in a turn.
+pub(crate) fn last_answer(turn: &Turn) -> String {
     let state = turn.session.state();
     let answers = state.items().iter().rev().filter(|item| item.turn == turn.id);
     let text = |kind: &ItemKind| {

@@ -22,6 +22,8 @@ use session::{AttachedFrontend, Message, Remembered, SessionCore};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::decisions::Decisions;
+use crate::instruction_files::InstructionSet;
+use crate::memory::PendingMemory;
 use crate::workspace::{NamedText, OpenWorkspace, Workspace};
 
 /// The actor of a chat.
@@ -47,8 +49,9 @@ pub(crate) struct Session {
     ended: Mutex<Option<oneshot::Sender<EndedSubagent>>>,
     /// `chatStart` hooks have run in this process.
     pub(crate) hooks_started: AtomicBool,
-    /// The instructions by behavior, model and whether it uses tools, made once so that the provider's cache holds.
-    pub(crate) instructions: Mutex<Option<((String, String, bool), Instructions)>>,
+    /// Entries of the memory that wait for the user's word.
+    pub(crate) memory: PendingMemory,
+    pub(crate) instructions: KnownInstructions,
     /// What the user was told last about settings that changed.
     told_settings: Mutex<Option<String>>,
     /// Decides about tool calls and other choices.
@@ -70,6 +73,36 @@ impl Deref for Session {
 pub(crate) struct Instructions {
     pub(crate) system: Vec<Arc<str>>,
     pub(crate) fetched_rules: Arc<[NamedText]>,
+}
+
+/// The instructions of a chat, made once so that the provider's cache holds.
+#[derive(Clone, Default)]
+pub(crate) struct KnownInstructions(Arc<Mutex<Option<Known>>>);
+
+/// The instructions that were made last.
+pub(crate) struct Known {
+    pub(crate) key: InstructionsKey,
+    pub(crate) instructions: Instructions,
+    /// The files as the model has them.
+    pub(crate) files: InstructionSet,
+}
+
+/// Behavior, model and whether it uses tools: rules may be for some models only.
+pub(crate) type InstructionsKey = (String, String, bool);
+
+impl KnownInstructions {
+    /// They are made anew at their next use.
+    pub(crate) fn forget(&self) {
+        *self.lock() = None;
+    }
+
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.lock().is_none()
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Option<Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What a subagent has of the turn that started it.
@@ -130,7 +163,7 @@ impl Session {
     }
 
     /// The chat that a person began: this one, or that of a subagent's outermost parent.
-    fn root(&self) -> &Self {
+    pub(crate) fn root(&self) -> &Self {
         self.inherited.as_ref().map_or(self, |inherited| inherited.parent.root())
     }
 

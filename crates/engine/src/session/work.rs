@@ -16,9 +16,10 @@ use session::state::State;
 use session::{AttachedFrontend, SessionCore, SessionParts, SessionWork};
 
 use super::start::{Opening, own_sources, own_workspace};
-use super::{Actor, EndedSubagent, Session};
+use super::{Actor, EndedSubagent, KnownInstructions, Session};
+use crate::memory::PendingMemory;
 use crate::workspace::Workspace;
-use crate::{behavior, hooks, slash, turn, undo};
+use crate::{behavior, hooks, slash, tool_calls, turn, undo};
 
 impl SessionWork for Session {
     type Parts = Opening;
@@ -44,7 +45,8 @@ impl SessionWork for Session {
             inherited,
             ended: Mutex::new(ended),
             hooks_started: AtomicBool::new(false),
-            instructions: Mutex::default(),
+            memory: PendingMemory::default(),
+            instructions: KnownInstructions::default(),
             told_settings: Mutex::default(),
             decisions,
             has_described_tools: AtomicBool::new(false),
@@ -110,10 +112,15 @@ impl SessionWork for Session {
         {
             tracing::warn!(session = %self.id, %failure, "an interrupted rollback could not be finished");
         }
+        tool_calls::settle_interrupted(self).await;
     }
 
     async fn forget(&self) {
+        join_all(self.sources().map(|source| source.forget(&self.id))).await;
         undo::forget(self).await;
+        if let Some(memory) = self.workspace.texts.memory() {
+            memory.forget_chat(self.id.as_str());
+        }
         self.run_chat_end_hooks();
     }
 

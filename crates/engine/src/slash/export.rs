@@ -104,6 +104,7 @@ fn markdown(title: &str, items: &[Item]) -> String {
             | ItemKind::Command { .. }
             | ItemKind::SystemText { .. }
             | ItemKind::Hook(_)
+            | ItemKind::Note(_)
             | ItemKind::Flag { .. } => Ok(()),
         };
     }

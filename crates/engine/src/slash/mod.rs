@@ -6,6 +6,8 @@
 pub(crate) mod aside;
 mod costs;
 mod export;
+mod goal;
+mod jobs;
 mod lists;
 mod output;
 
@@ -16,7 +18,7 @@ use domain::taint::Taint;
 use domain::{CancellationToken, Failure, Model, Reply, TurnId};
 use serde_json::Value;
 use session::AttachedFrontend;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use crate::decisions::CommandOutput;
 use crate::own_text::own_text;
@@ -24,6 +26,7 @@ use crate::session::{Actor, Session};
 use crate::turn::start::{self, Launch};
 use crate::turn::{compaction, instructions};
 use crate::workspace::Workspace;
+use goal::GoalRequest;
 
 const INIT: &str = include_str!("../texts/init.md");
 const SKILL_CREATE: &str = include_str!("../texts/skill_create.md");
@@ -55,17 +58,27 @@ enum Native {
     Context,
     Fork,
     Export,
+    Jobs,
     Chats,
     Aside,
     SyncSystemPrompt,
+    /// `/memory` and `/memory-consolidate`.
+    Memory,
+    Goal,
     /// What does it, where a chat is no place for it.
     Elsewhere(&'static str),
 }
 
 /// Command, name, description, argument.
-const NATIVE: [(Native, &str, &str, Option<&str>); 32] = [
+const NATIVE: [(Native, &str, &str, Option<&str>); 36] = [
     (Native::Init, "init", "Write or improve AGENTS.md for this project", None),
     (Native::Compact, "compact", "Replace the history by a summary", Some("what to keep")),
+    (
+        Native::Goal,
+        "goal",
+        "Work until a command succeeds or a condition holds; alone: show the goal",
+        Some("command or condition, resume, off"),
+    ),
     (Native::Costs, "costs", "Tokens and money this chat has used", None),
     (Native::Config, "config", "The settings in force and where each comes from", None),
     (Native::Doctor, "doctor", "What is configured, reachable and missing", None),
@@ -99,6 +112,12 @@ const NATIVE: [(Native, &str, &str, Option<&str>); 32] = [
     (Native::Context, "context", "What fills the context window", None),
     (Native::Fork, "fork", "A new chat with the history of this one", None),
     (Native::Export, "export", "Write this chat to a Markdown file of the workspace", Some("file")),
+    (
+        Native::Jobs,
+        "jobs",
+        "Commands that run in the background: list them, show or stop one",
+        Some("job, or stop job"),
+    ),
     (Native::Chats, "chats", "List the chats of this workspace", Some("words of the title")),
     (Native::Aside, "btw", "Ask something beside this chat; it is not sent again", Some("question")),
     (
@@ -107,6 +126,13 @@ const NATIVE: [(Native, &str, &str, Option<&str>); 32] = [
         "Use rules and instructions as they are now in this chat",
         None,
     ),
+    (
+        Native::Memory,
+        "memory",
+        "Facts that are kept across chats",
+        Some("add, project, forget, keep, apply, export"),
+    ),
+    (Native::Memory, "memory-consolidate", "Propose a shorter memory, as a diff", Some("what to mind")),
     (Native::Elsewhere(DELETE_CHAT), "delete-chat", "How to delete a chat", Some("chat")),
     (Native::Elsewhere(IMPORT), "import", "How to take over chats of another program", Some("file")),
     (Native::Elsewhere(DEBUG_CHAT), "debug-chat", "How to see everything that is stored of a chat", None),
@@ -126,6 +152,8 @@ const REMOTE: &str =
 pub(crate) struct ParsedCommand {
     name: String,
     arguments: Vec<String>,
+    /// Everything after the name.
+    rest: String,
     kind: CommandKind,
 }
 
@@ -206,7 +234,7 @@ pub(crate) fn parse(session: &Session, text: &str) -> Option<ParsedCommand> {
     } else {
         return None;
     };
-    Some(ParsedCommand { name: name.to_owned(), arguments, kind })
+    Some(ParsedCommand { name: name.to_owned(), arguments, rest: rest.to_owned(), kind })
 }
 
 pub(crate) fn run(
@@ -217,7 +245,8 @@ pub(crate) fn run(
     command: ParsedCommand,
     reply: Reply<Accepted>,
 ) {
-    if !asks_model(&command.kind) {
+    let goal = goal_request(&actor.session, &command);
+    if goal.is_none() && !asks_model(&command.kind) {
         return answer(actor, turn, text, command, reply);
     }
     let model = match start::choose_model(&actor.session) {
@@ -226,7 +255,10 @@ pub(crate) fn run(
     };
     accept(turn, &model.info().id, reply);
     let (cancel, limits) = (CancellationToken::new(), TurnLimits::default());
-    let launch = Launch { id: turn, model, frontend, cancel, limits };
+    let launch = Launch { id: turn, model, frontend, cancel, limits, goal: None };
+    if let Some(GoalRequest { goal, parts }) = goal {
+        return Launch { goal: Some(goal), ..launch }.with_message(actor, text, parts);
+    }
     match command.kind {
         CommandKind::Native(Native::Compact) => compact(actor, launch, text, &command.arguments),
         CommandKind::Native(Native::SkillCreate) => {
@@ -250,6 +282,13 @@ pub(crate) fn run(
             launch.after(actor, text, async move { mcp_prompt(&session, &command).await });
         }
     }
+}
+
+/// What `/goal` asks of the model; a replay has it from the journal.
+fn goal_request(session: &Session, command: &ParsedCommand) -> Option<GoalRequest> {
+    let is_goal = matches!(command.kind, CommandKind::Native(Native::Goal));
+    let is_live = !session.decisions.is_recorded();
+    (is_goal && is_live).then(|| goal::request(session, &command.rest)).flatten()
 }
 
 /// Whether a command becomes a message to the model; the others answer by themselves.
@@ -306,13 +345,13 @@ fn answer(actor: &mut Actor, turn: TurnId, text: String, command: ParsedCommand,
     show_command(&session, turn, model, text);
     let cancel = CancellationToken::new();
     if let CommandKind::Native(Native::SyncSystemPrompt) = command.kind {
-        *session.instructions.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        session.instructions.forget();
     }
     let system_prompt = match command.kind {
         CommandKind::Native(Native::PromptShow | Native::Aside) => {
             let model: Option<Arc<dyn Model>> = start::choose_model(&session).ok();
             let info = model.map(|model| model.info()).unwrap_or_default();
-            instructions::of(&session, &info).system
+            instructions::of(&session, &session.instructions, &info).system
         }
         CommandKind::Native(_) | CommandKind::McpPrompt | CommandKind::Custom(_) | CommandKind::Skill(_) => {
             Vec::new()

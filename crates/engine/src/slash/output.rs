@@ -12,7 +12,7 @@ use domain::taint::Taint;
 use domain::{Failure, TurnId};
 use session::fork;
 
-use super::{CommandKind, Native, ParsedCommand, aside, costs, export, lists};
+use super::{CommandKind, Native, ParsedCommand, aside, costs, export, goal, jobs, lists};
 use crate::queries;
 use crate::session::Session;
 
@@ -45,6 +45,8 @@ pub(super) async fn of(
                                      provider reads the chat anew with it, which costs more once."
                 .to_owned()
         }
+        Native::Memory => crate::memory::answer(session, &command.name, &command.arguments).await?,
+        Native::Goal => goal::answer(session, turn, &command.rest)?,
         Native::Elsewhere(text) => text.to_owned(),
         Native::Undo => crate::undo::undo(session, &command.arguments).await?,
         Native::Redo => crate::undo::redo(session, &command.arguments).await?,
@@ -62,6 +64,7 @@ pub(super) async fn of(
         Native::Skills => lists::skills(session),
         Native::Context => crate::context_use::text(session.state().usage()),
         Native::Fork => export::fork_chat(session).await?,
+        Native::Jobs => jobs::answer(session, &command.arguments).await?,
         Native::Export => export::write(session, argument)?,
         // These ask the model.
         Native::Init | Native::Compact | Native::SkillCreate => String::new(),

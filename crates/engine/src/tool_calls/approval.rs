@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::cause::cause_of;
 use super::remembered::allows;
-use super::taint;
+use super::{reviewer, taint};
 use crate::behavior;
 use crate::session::Session;
 
@@ -74,7 +74,10 @@ pub fn decide(case: &Case<'_>) -> ApprovalDecision {
         let reason = "Its sandbox keeps it in the workspace, where changes can be undone.";
         return ApprovalDecision { contained: true, ..ApprovalDecision::new(Decision::Allow, reason) };
     }
-    if case.can_ask { verdict } else { verdict.refuse_unasked() }
+    if !case.can_ask {
+        return verdict.refuse_unasked();
+    }
+    ApprovalDecision { reviewable: asked_by_default && readable && reviewer::may_look_at(case), ..verdict }
 }
 
 /// `None`: no rule is about this call.
@@ -344,7 +347,11 @@ enum Reach {
 }
 
 fn matches(rule: &Rule, case: &Case<'_>, reach: Reach) -> bool {
-    is_target(rule, case.spec)
+    let is_counted = || {
+        let names = case.review.counts_as.iter();
+        matches!(reach, Reach::Any) && names.into_iter().any(|name| is_target_name(rule, name))
+    };
+    (is_target(rule, case.spec) || is_counted())
         && (rule.args_matchers.is_empty()
             || rule.args_matchers.iter().all(|matcher| argument_matches(matcher, case, reach)))
 }
@@ -354,6 +361,11 @@ fn is_target(rule: &Rule, spec: &ToolSpec) -> bool {
     is_named(&spec.server)
         || spec.server == BUILT_IN && is_named(&spec.name)
         || rule.target.contains("__") && is_named(&spec.offered_name())
+}
+
+/// Whether the rule is for the built-in tool of this name.
+fn is_target_name(rule: &Rule, name: &str) -> bool {
+    is_same_name(&rule.target, name) || is_same_name(&rule.target, &format!("{BUILT_IN}__{name}"))
 }
 
 /// A pattern must match the whole argument. A path is compared as it is written and as what it leads to, a shell line
@@ -367,9 +379,11 @@ fn argument_matches((name, patterns): &(String, Vec<String>), case: &Case<'_>, r
         | other @ Value::Array(_)
         | other @ Value::Object(_) => other.to_string(),
     });
-    let Review { subcommands, commands, paths, .. } = case.review;
-    let leads_to: Vec<&String> =
-        paths.iter().filter(|(argument, _)| argument == name).flat_map(|(_, texts)| texts).collect();
+    let Review { subcommands, commands, paths, arguments, .. } = case.review;
+    let given = arguments.iter().filter(|(argument, _)| argument == name).map(|(_, text)| text.clone());
+    let written: Vec<String> = written.into_iter().chain(given).collect();
+    let leads_to: Vec<&[String; 2]> =
+        paths.iter().filter(|(argument, _)| argument == name).map(|(_, texts)| texts).collect();
     let parts: Vec<&String> =
         if name == "command" { subcommands.iter().chain(commands).collect() } else { Vec::new() };
     patterns.iter().any(|pattern| {
@@ -379,14 +393,15 @@ fn argument_matches((name, patterns): &(String, Vec<String>), case: &Case<'_>, r
         let pattern = if is_allow { cover_whole_words(pattern) } else { pattern.clone() };
         // What cannot be compared allows nothing and forbids all.
         let Ok(regex) = compile(&pattern, any_case) else { return matches!(reach, Reach::Any) };
-        let is_written = written.as_ref().is_some_and(|text| regex.is_match(text));
+        let is_written = written.iter().any(|text| regex.is_match(text));
+        let is_led = |texts: &&[String; 2]| texts.iter().any(|text| regex.is_match(text));
         match reach {
             Reach::Any => {
                 let named = |text: &&String| regex.is_match(text) || regex.is_match(&lower_name(text));
-                is_written || leads_to.iter().any(|text| regex.is_match(text)) || parts.iter().any(named)
+                is_written || leads_to.iter().any(is_led) || parts.iter().any(named)
             }
             // `src/../.env` is not in `src`.
-            Reach::All if !leads_to.is_empty() => leads_to.iter().any(|text| regex.is_match(text)),
+            Reach::All if !leads_to.is_empty() => leads_to.iter().all(is_led),
             Reach::All => {
                 is_written && (commands.len() < 2 || commands.iter().all(|text| regex.is_match(text)))
             }

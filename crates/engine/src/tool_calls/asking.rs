@@ -14,14 +14,29 @@ use futures_util::future::join3;
 use serde_json::Value;
 use session::asks::PendingAsk;
 
-use super::approval::{Decision, rememberable};
+use super::approval::{ApprovalDecision, Decision, rememberable};
 use super::case::{decide, scope};
 use super::ready_call::{ReadyCall, advance};
+use super::reviewer::{self, Looked};
 use crate::subagents::relay::{self, RelayedCall};
 use crate::turn::Turn;
 
+/// A person is asked, unless a reviewer allows the call.
+pub(super) async fn ask(
+    turn: &Turn,
+    ready: ReadyCall,
+    approval: ApprovalDecision,
+) -> Result<ReadyCall, Failure> {
+    let reason = match reviewer::look_at(turn, &ready, &approval).await {
+        Some(Looked::Allows) => return Ok(ready),
+        Some(Looked::Leaves(why)) => format!("{} {why}", approval.reason),
+        None => approval.reason,
+    };
+    raise(turn, ready, reason).await
+}
+
 /// `Waiting`: a person is asked.
-pub(super) async fn raise(turn: &Turn, mut ready: ReadyCall, reason: String) -> Result<ReadyCall, Failure> {
+async fn raise(turn: &Turn, mut ready: ReadyCall, reason: String) -> Result<ReadyCall, Failure> {
     let pending = turn.session.asks.wait_for(turn.session.log.next_ask());
     let id = pending.id;
     if let ItemKind::ToolCall(call) = &mut ready.item.kind {

@@ -4,13 +4,14 @@
 
 use config::{ApprovalRules, Settings};
 use domain::ItemId;
+use domain::host::Grants;
 use domain::taint::Taint;
 use domain::tool::{Review, Scope, Tool};
 use serde_json::Value;
 
-use super::approval::{self, ApprovalDecision, HookVerdict};
+use super::approval::{self, ApprovalDecision, Decision, HookVerdict};
 use crate::behavior;
-use crate::turn::Turn;
+use crate::turn::{Turn, goal};
 
 /// The decision about a call that its tool has reviewed. `hook`: what hooks say about it; `taint`: what the chat has read.
 pub(super) fn decide(
@@ -22,26 +23,36 @@ pub(super) fn decide(
     hook: Option<HookVerdict>,
     taint: &Taint,
 ) -> ApprovalDecision {
-    let by_rules = || decide_by_rules(turn, tool, input, review, hook.clone(), taint);
+    let by_rules = || decide_by_rules(turn, item, tool, input, review, (hook.clone(), taint));
     turn.session.decisions.decide_call(item, &by_rules)
 }
 
 /// The decision of the user's rules, by [`approval::decide`].
 fn decide_by_rules(
     turn: &Turn,
+    item: ItemId,
     tool: &dyn Tool,
     input: &Value,
     review: &Review,
-    hook: Option<HookVerdict>,
-    taint: &Taint,
+    (hook, taint): (Option<HookVerdict>, &Taint),
 ) -> ApprovalDecision {
     let behavior = turn.session.behavior();
-    let own = with_case_of(turn, &behavior, tool, input, review, (hook, taint), approval::decide);
+    // The user named the command of a goal, so nobody has to be there for a check that its sandbox contains.
+    let is_check = goal::is_check_of(turn, item);
+    let decide = |case: &approval::Case<'_>| {
+        let granted = Grants { contained: case.granted.contained || is_check, ..case.granted };
+        approval::decide(&approval::Case { granted, hook: case.hook.clone(), ..*case })
+    };
+    let own = with_case_of(turn, &behavior, tool, input, review, (hook, taint), decide);
     let Some(inherited) = &turn.session.inherited else { return own };
     // A subagent never does what its parent could not.
     let parent = inherited.parent.behavior();
     let of_parent = with_case_of(turn, &parent, tool, input, review, (None, taint), approval::decide);
-    if of_parent.decision > own.decision { of_parent } else { own }
+    let reviewable = own.reviewable && (of_parent.reviewable || of_parent.decision == Decision::Allow);
+    match of_parent.decision > own.decision {
+        true => ApprovalDecision { reviewable: false, ..of_parent },
+        false => ApprovalDecision { reviewable, ..own },
+    }
 }
 
 /// Everything that a decision about a call depends on.

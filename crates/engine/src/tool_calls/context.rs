@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use domain::event::{Channel, EventBody, Fact, Level, Notice};
 use domain::host::HostRequest;
+use domain::job::Continued;
 use domain::tool::{Sample, Sampled, ToolContext, WebAnswer};
 use domain::{
     Abilities, Answer, Ask, AskKind, BoxFuture, CancellationToken, Failure, HostCall, HostReply, ItemDelta,
@@ -34,6 +35,8 @@ pub(crate) struct EngineToolContext {
     /// `None`: the tool cannot use a model.
     pub(crate) sampler: Option<Sampler>,
     output: Mutex<LiveOutput>,
+    /// The call's command, where it outlives the call.
+    continued: Mutex<Option<Continued>>,
 }
 
 /// What a tool prints while it runs.
@@ -70,7 +73,16 @@ impl EngineToolContext {
         editor: Option<EditorHandle>,
         cancel: CancellationToken,
     ) -> Self {
-        Self { session, turn, item, editor, cancel, sampler: None, output: Mutex::default() }
+        Self {
+            session,
+            turn,
+            item,
+            editor,
+            cancel,
+            sampler: None,
+            output: Mutex::default(),
+            continued: Mutex::default(),
+        }
     }
 
     /// What the tool of a call may use.
@@ -79,6 +91,11 @@ impl EngineToolContext {
         let mut context = Self::new(session, turn.id, Some(item), editor, cancel.clone());
         context.sampler = Some(Sampler::of(turn));
         context
+    }
+
+    /// What goes on after the call.
+    pub(crate) fn take_continued(&self) -> Option<Continued> {
+        self.continued.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// What was shown while the tool ran.
@@ -97,6 +114,10 @@ impl ToolContext for EngineToolContext {
         // Behind the facts that were committed before it: one of them shows the call.
         let delta = ItemDelta { item, channel: Channel::ToolOutput, offset, text };
         self.session.log.publish(EventBody::Delta(delta));
+    }
+
+    fn goes_on(&self, continued: Continued) {
+        *self.continued.lock().unwrap_or_else(PoisonError::into_inner) = Some(continued);
     }
 
     fn notice(&self, text: &str) {

@@ -3,10 +3,42 @@
 //! Those that were there before are read-only for such a command. Invariants: nothing is removed that existed before, and
 //! nothing outside of the workspace: the git folder of a linked worktree is there, and other programs change it meanwhile.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use platform::project_files;
+
+/// Files that run later and that a person approved, or a rule allowed, while this program ran.
+static APPROVED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// Notes files that a call was allowed to change: a job that runs beside it is not blamed for them.
+pub(super) fn note_approved<'a>(changed: impl Iterator<Item = &'a PathBuf>) {
+    let mut approved = APPROVED.lock().unwrap_or_else(PoisonError::into_inner);
+    approved.extend(changed.filter_map(|path| run_later_part(path)));
+}
 
 /// Removes such files among the paths that the command changed, and names them for the model. `known`: those that existed.
 pub(super) fn remove(changed: &[PathBuf], known: &[PathBuf], roots: &[PathBuf]) -> Option<String> {
+    let mut found = find(changed, known, roots);
+    found.retain(|path| project_files::remove_entry(path).is_ok());
+    let removed: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();
+    (!removed.is_empty()).then(|| project_files::taken_back_sentence(&removed, false))
+}
+
+/// Gives such files names that no program looks for. Whatever was approved meanwhile stays.
+pub(super) fn put_aside(changed: &[PathBuf], known: &[PathBuf], roots: &[PathBuf]) -> Option<String> {
+    let mut found = find(changed, known, roots);
+    {
+        let approved = APPROVED.lock().unwrap_or_else(PoisonError::into_inner);
+        found.retain(|path| !approved.contains(path));
+    }
+    let aside = found.iter().filter_map(|path| project_files::put_aside(path).ok());
+    let aside: Vec<String> = aside.map(|path| path.display().to_string()).collect();
+    (!aside.is_empty()).then(|| project_files::taken_back_sentence(&aside, true))
+}
+
+fn find(changed: &[PathBuf], known: &[PathBuf], roots: &[PathBuf]) -> Vec<PathBuf> {
     let is_new = |path: &&PathBuf| !known.iter().any(|known| path.starts_with(known));
     let roots: Vec<PathBuf> =
         roots.iter().map(|root| root.canonicalize().unwrap_or_else(|_| root.clone())).collect();
@@ -15,19 +47,8 @@ pub(super) fn remove(changed: &[PathBuf], known: &[PathBuf], roots: &[PathBuf]) 
     let mut found: Vec<PathBuf> = parts.filter(is_inside).collect();
     found.sort();
     found.dedup_by(|path, before| path.starts_with(before));
-    let mut removed = Vec::new();
-    for path in found {
-        if project_files::remove_entry(&path).is_ok() {
-            removed.push(path.display().to_string());
-        }
-    }
-    (!removed.is_empty()).then(|| {
-        format!(
-            "[The sandbox removed {}: other programs would run it. To ask the user for it, repeat the call with \
-             grants: run-later.]",
-            removed.join(", ")
-        )
-    })
+    found.retain(|path| path.symlink_metadata().is_ok());
+    found
 }
 
 /// The topmost part of a path that runs later: a repository, a folder of settings, or a file.

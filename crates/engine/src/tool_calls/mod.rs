@@ -8,12 +8,16 @@ mod asking;
 mod case;
 mod cause;
 pub(crate) mod context;
+pub(crate) mod foreign;
 pub(crate) mod input;
 mod leftovers;
+mod own_calls;
 mod ready_call;
 mod remembered;
+pub(crate) mod reviewer;
 mod sampling;
 pub(crate) mod server_paths;
+mod settling;
 pub(crate) mod taint;
 mod unrecorded;
 mod verdict;
@@ -37,15 +41,18 @@ use crate::session::Session;
 use crate::subagents;
 use crate::subagents::relay::RelayedCall;
 use crate::tool_search::ToolList;
-use crate::turn::Turn;
 use crate::turn::loops::{LoopDetector, Repetition};
+use crate::turn::nested_instructions;
+use crate::turn::{Turn, goal};
 use crate::undo;
 use approval::{ApprovalDecision, Decision, HookVerdict};
 pub(crate) use asking::REJECTED_WITH_REASON;
 pub(crate) use case::with_case;
 use case::{decide, scope};
 use context::EngineToolContext;
+pub(crate) use own_calls::may_run;
 use ready_call::{ReadyCall, advance};
+pub(crate) use settling::settle_interrupted;
 
 /// What a model learns that repeats itself.
 pub const REPEATED: &str =
@@ -203,13 +210,16 @@ async fn prepare(turn: &Turn, mut item: Item, tools: &ToolList, taint: &Taint) -
         }
     }
     describe(turn, &mut item, input, &review);
-    review.contained = approval.contained;
+    // The check of a goal stays within its sandbox, whatever allowed it.
+    review.contained = approval.contained || (review.contained && goal::is_check_of(turn, item.id));
     let (taint, once) = (taint.clone(), approval.once);
     let ready = ReadyCall { item, tool, review, hook: verdict, taint, ask: None, relayed: None, once };
     match approval.decision {
         Decision::Allow => Ok(Prepared::Ready(Box::new(ready))),
         Decision::Deny => Ok(Prepared::Ended(deny(turn, ready.item, &approval, &ready.review))),
-        Decision::Ask => Ok(Prepared::Ready(Box::new(asking::raise(turn, ready, approval.reason).await?))),
+        Decision::Ask => {
+            asking::ask(turn, ready, approval).await.map(|ready| Prepared::Ready(Box::new(ready)))
+        }
     }
 }
 
@@ -339,8 +349,8 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
     if turn.cancel.is_cancelled() {
         return (unrecorded::stop(item), None);
     }
-    let run_later = recording.as_ref().map(undo::Recording::run_later).unwrap_or_default();
     let keeps = review.contained || review.keeps_run_later;
+    let changes = settling::Changes::new(turn, recording, keeps);
     let invocation = Invocation {
         item: item.id,
         input,
@@ -348,18 +358,15 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
         outside_allowed: !review.outside.is_empty(),
         contained: review.contained,
         keeps_run_later: keeps,
-        run_later: run_later.clone(),
+        run_later: changes.run_later().to_vec(),
         cancel,
         context: context.clone(),
     };
     let since = Instant::now();
     let mut result = run_guarded(turn, tool, invocation).await;
     let millis = since.elapsed().as_millis() as u64;
-    if let Some(recording) = recording {
-        let changed = recording.end(&turn.session).await;
-        let removed = if keeps { leftovers::remove(&changed, &run_later, &turn.session.roots) } else { None };
-        result.iter_mut().for_each(|result| result.parts.extend(removed.clone().map(Part::text)));
-    }
+    let removed = changes.settle(context.take_continued(), review).await;
+    result.iter_mut().for_each(|result| result.parts.extend(removed.clone().map(Part::text)));
     turn.session.add_taint(&taint::of_result(result.as_ref()));
     let stopped = turn.cancel.is_cancelled();
     let summary = set_result(&mut item, result, context.take_output(), millis, stopped);
@@ -422,6 +429,9 @@ fn end(turn: &Turn, mut item: Item, loops: &mut LoopDetector) -> Repetition {
         repetition = loops.observe(call);
         if repetition == Repetition::Warn {
             call.result.push(Part::text(REPEATED));
+        }
+        if !turn.model.info().id.starts_with("local/") {
+            call.result.extend(nested_instructions::of_call(&turn.session, call));
         }
     }
     turn.session.commit(vec![Fact::ItemEnded { item }]);

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use project_files::resolve_links;
+use platform::resolve_links;
 use serde_json::Value;
 
 /// A longer text is no path.

@@ -12,7 +12,8 @@ use domain::item::{Item, ItemKind, Part};
 use domain::taint::Taint;
 use domain::tool::{Exposure, Review, ToolEffect, ToolResult, ToolSpec};
 use domain::tool_call::Origin;
-use project_files::{is_secret, runs_later};
+use platform::project_files;
+use platform::project_files::{is_secret, runs_later};
 use regex::RegexSet;
 
 use super::approval::Case;
@@ -146,7 +147,7 @@ pub(super) fn find_danger(case: &Case<'_>) -> Option<String> {
 }
 
 /// The texts in the arguments for a server's tool: any of them may be a path that the server uses.
-fn named_by_server_call(case: &Case<'_>) -> Vec<String> {
+pub(super) fn named_by_server_call(case: &Case<'_>) -> Vec<String> {
     if case.spec.origin == Origin::Mcp { server_paths::texts_of(case.input) } else { Vec::new() }
 }
 

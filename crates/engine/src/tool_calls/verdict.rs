@@ -58,13 +58,16 @@ pub struct ApprovalDecision {
     pub once: bool,
     /// A hook refused it.
     pub by_hook: bool,
+    /// A model that the user named may allow it before a person is asked.
+    pub reviewable: bool,
 }
 
 impl ApprovalDecision {
     pub(super) fn new(decision: Decision, reason: impl Into<String>) -> Self {
         // Paths and hooks are in it: every character of them is visible.
         let reason = domain::visible_text(&reason.into()).into_owned();
-        Self { decision, reason, unasked: false, contained: false, once: false, by_hook: false }
+        let (unasked, contained, once, by_hook, reviewable) = (false, false, false, false, false);
+        Self { decision, reason, unasked, contained, once, by_hook, reviewable }
     }
 
     /// Where nobody can be asked, the answer is no.

@@ -21,6 +21,7 @@ use domain::tool_call::{Origin, ToolCall};
 use serde_json::{Value, json};
 use session::offered_tools;
 
+use crate::families;
 use crate::own_text::own_description;
 use crate::session::Session;
 pub(crate) use carrier::{CARRIER, CarrierTool, as_carried, carried_call};
@@ -41,6 +42,8 @@ const BYTES_PER_TOKEN: u64 = 4;
 /// The tools of one step: those that the model is offered, and those that it finds by a search.
 pub(crate) struct ToolList {
     offered: Vec<Arc<dyn Tool>>,
+    /// Built-in tools that the family of the model is not shown, and that are called all the same by some models.
+    unshown: Vec<Arc<dyn Tool>>,
     /// Empty where everything is offered.
     deferred: Arc<[Arc<dyn Tool>]>,
     /// The provider loads found tools, so they are called by their own names and no carrier is needed.
@@ -51,12 +54,16 @@ impl ToolList {
     /// Offers everything where the definitions of servers are within the budget.
     pub(crate) fn new(mut tools: Vec<Arc<dyn Tool>>, session: &Session, model: &ModelInfo) -> Self {
         keep_one_per_name(&mut tools);
+        let profile = families::profile(&model.id, &session.workspace.settings.model_families);
+        let is_shown =
+            |tool: &Arc<dyn Tool>| tool.spec().origin != Origin::Native || profile.shows(&tool.spec().name);
+        let (tools, unshown): (Vec<_>, Vec<_>) = tools.into_iter().partition(is_shown);
         let settings = &session.workspace.settings.tools;
         let percent = settings.search_above_percent;
         let is_loaded = model.loads_tools && settings.search_by_provider;
         let budget = model.context_limit.unwrap_or(ASSUMED_CONTEXT).saturating_mul(percent) / 100;
         if !is_above(&tools, budget.saturating_mul(BYTES_PER_TOKEN)) {
-            return Self { offered: tools, deferred: Arc::from([]), is_loaded: false };
+            return Self { offered: tools, unshown, deferred: Arc::from([]), is_loaded: false };
         }
         let (deferred, mut offered): (Vec<_>, Vec<_>) =
             tools.into_iter().partition(|tool| tool.spec().origin == Origin::Mcp);
@@ -65,7 +72,7 @@ impl ToolList {
         if !is_loaded {
             offered.push(Arc::new(CarrierTool));
         }
-        Self { offered, deferred, is_loaded }
+        Self { offered, unshown, deferred, is_loaded }
     }
 
     pub(crate) fn offered(&self) -> &[Arc<dyn Tool>] {
@@ -169,7 +176,7 @@ impl ToolList {
     }
 
     fn all(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
-        self.offered.iter().chain(self.deferred.iter())
+        self.offered.iter().chain(&self.unshown).chain(self.deferred.iter())
     }
 }
 
@@ -233,6 +240,7 @@ fn has_read(items: &[Item], definition: &str) -> bool {
         | ItemKind::Command { .. }
         | ItemKind::SystemText { .. }
         | ItemKind::Hook(_)
+        | ItemKind::Note(_)
         | ItemKind::Flag { .. } => false,
     })
 }
@@ -395,7 +403,7 @@ mod tests {
 
     fn list(tools: &[(&str, &str)]) -> ToolList {
         let offered = tools.iter().map(|(server, name)| tool(server, name, ToolEffect::Other)).collect();
-        ToolList { offered, deferred: Arc::from([]), is_loaded: false }
+        ToolList { offered, unshown: Vec::new(), deferred: Arc::from([]), is_loaded: false }
     }
 
     #[test]

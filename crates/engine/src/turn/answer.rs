@@ -93,7 +93,7 @@ pub(crate) async fn receive(
     answer.finish(end)
 }
 
-struct AnswerReader<'a> {
+pub(super) struct AnswerReader<'a> {
     session: &'a Session,
     position: StepPosition,
     tools: &'a ToolList,
@@ -107,7 +107,7 @@ struct AnswerReader<'a> {
     generating: bool,
     /// The last commit of grown text; the next one waits for it.
     pending: Option<PendingCommit>,
-    flush_at: Option<Instant>,
+    pub(super) flush_at: Option<Instant>,
 }
 
 struct CarriedCall {
@@ -130,7 +130,7 @@ struct OpenBlock {
 }
 
 impl<'a> AnswerReader<'a> {
-    fn new(session: &'a Session, position: StepPosition, tools: &'a ToolList) -> Self {
+    pub(super) fn new(session: &'a Session, position: StepPosition, tools: &'a ToolList) -> Self {
         Self {
             session,
             position,
@@ -147,7 +147,7 @@ impl<'a> AnswerReader<'a> {
         }
     }
 
-    async fn handle(&mut self, event: ModelEvent) -> Result<(), Failure> {
+    pub(super) async fn handle(&mut self, event: ModelEvent) -> Result<(), Failure> {
         match event {
             ModelEvent::BlockDelta { block, text } => self.delta(block, text).await?,
             ModelEvent::BlockStarted { block, kind } => self.start(block, kind).await?,
@@ -290,7 +290,7 @@ impl<'a> AnswerReader<'a> {
     }
 
     /// Commits grown text. Unless `now`, it is left for later while a commit is under way.
-    fn flush(&mut self, now: bool) -> Result<(), Failure> {
+    pub(super) fn flush(&mut self, now: bool) -> Result<(), Failure> {
         if let Some(pending) = &mut self.pending {
             match pending.outcome() {
                 Some(outcome) => outcome.clone()?,
@@ -338,6 +338,7 @@ impl<'a> AnswerReader<'a> {
             | ItemKind::Command { .. }
             | ItemKind::SystemText { .. }
             | ItemKind::Hook(_)
+            | ItemKind::Note(_)
             | ItemKind::Flag { .. } => {}
         }
         self.is_empty = false;
@@ -373,7 +374,7 @@ impl<'a> AnswerReader<'a> {
         self.calls.push(item);
     }
 
-    fn finish(mut self, end: AnswerEnd) -> Answer {
+    pub(super) fn finish(mut self, end: AnswerEnd) -> Answer {
         let cut = !matches!(end, AnswerEnd::Model(ref reason) if !matches!(reason, StopReason::Cut { .. }));
         for mut open in std::mem::take(&mut self.open) {
             if cut && let ItemKind::AgentMessage { interrupted, .. } = &mut open.item.kind {
@@ -430,6 +431,7 @@ fn set_provider(item: &mut Item, block: Option<domain::item::ProviderBlock>) {
         | ItemKind::Command { .. }
         | ItemKind::SystemText { .. }
         | ItemKind::Hook(_)
+        | ItemKind::Note(_)
         | ItemKind::Flag { .. } => {}
     }
 }

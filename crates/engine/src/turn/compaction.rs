@@ -1,11 +1,13 @@
 //! A long history in few words: the model writes the summary, and code keeps word for word what must not be lost.
 //!
 //! Invariants: the journal keeps the whole; only what the model is sent gets shorter; the summary covers the whole history,
-//! in parts where the window is too small; the request that is being answered stays whole, with everything that the user
+//! asked for at the end of the chat itself, or of a transcript in parts where the window is too small; the request that is being answered stays whole, with everything that the user
 //! attached to it.
 
+pub(crate) mod clearing;
 mod kept;
-mod transcript;
+mod prefix;
+pub(crate) mod transcript;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -33,7 +35,7 @@ const LEAST_PART: usize = 4_000;
 /// The request for a summary, unless the settings have another.
 const REQUEST: &str = "Summarize this conversation between a user and a coding assistant so that the assistant can go \
     on from your summary alone: what the user wants and forbids, what was decided and why, what was done in which files, \
-    what is left. Be exact with names and paths. Leave out pleasantries.";
+    which tasks are open, what is left. Be exact with names and paths. Leave out pleasantries.";
 /// What is added where a conversation is too long for one request.
 const IN_PARTS: &str = "The conversation is too long for one request and comes in parts. You get the summary of the parts \
     before and the next part: write one summary of everything so far, and lose nothing of the summary that you get.";
@@ -75,6 +77,7 @@ pub(super) fn is_possible(session: &Session, turn: TurnId) -> bool {
             | ItemKind::Command { .. }
             | ItemKind::SystemText { .. }
             | ItemKind::Hook(_)
+            | ItemKind::Note(_)
             | ItemKind::Flag { .. } => false,
         })
 }
@@ -113,8 +116,6 @@ pub(crate) async fn run(turn: &Turn, wish: Option<&str>, trigger: &str) -> Resul
         return Ok(());
     }
     turn.session.show_progress("Compacting the chat");
-    let entries = prompt::entries(&turn.session.state(), false);
-    let parts = transcript::parts(&entries, part_size(window(turn)));
     let own = own_text(turn.session.prompts().compact.as_ref());
     let mut request = own.unwrap_or_else(|| REQUEST.to_owned());
     if let Some(wish) = wish {
@@ -122,7 +123,11 @@ pub(crate) async fn run(turn: &Turn, wish: Option<&str>, trigger: &str) -> Resul
         request.push_str(wish);
     }
     let mut used = Used::default();
-    let summary = summarize(turn, &request, parts, &mut used).await;
+    let summary = match prefix::summarize(turn, &request, &mut used).await {
+        Ok(Some(summary)) => Ok(summary),
+        Ok(None) => summarize(turn, &request, &mut used).await,
+        Err(failure) => Err(failure),
+    };
     used.record(&turn.session, "compact", summary.is_ok());
     finish(turn, summary?, trigger).await
 }
@@ -141,14 +146,10 @@ fn part_size(window: Option<u64>) -> usize {
     bytes.clamp(LEAST_PART, USUAL_PART)
 }
 
-/// The summary of all parts. Each request has the summary of the parts before it.
-async fn summarize(
-    turn: &Turn,
-    request: &str,
-    parts: Vec<String>,
-    used: &mut Used,
-) -> Result<String, Failure> {
-    let mut left = VecDeque::from(parts);
+/// The summary of a transcript in parts. Each request has the summary of the parts before it.
+async fn summarize(turn: &Turn, request: &str, used: &mut Used) -> Result<String, Failure> {
+    let entries = prompt::entries(&turn.session.state(), false);
+    let mut left = VecDeque::from(transcript::parts(&entries, part_size(window(turn))));
     let (mut summary, mut done) = (String::new(), 0);
     while let Some(part) = left.pop_front() {
         let spent = used.cost().unwrap_or(0.0);
@@ -223,6 +224,8 @@ pub(crate) async fn replace_by(turn: &Turn, summary: String, trigger: &str) -> R
 async fn finish(turn: &Turn, summary: String, trigger: &str) -> Result<(), Failure> {
     let summary = hooks::after_compaction(turn, summary, trigger).await;
     replace_history(turn, summary);
+    // The next request is read anew anyway, so it has the instructions as they are now.
+    turn.instructions.forget();
     turn.hooks.stopped().map_or(Ok(()), Err)
 }
 

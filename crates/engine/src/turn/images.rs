@@ -52,6 +52,7 @@ fn has_image(kind: &ItemKind) -> bool {
         | ItemKind::Command { .. }
         | ItemKind::SystemText { .. }
         | ItemKind::Hook(_)
+        | ItemKind::Note(_)
         | ItemKind::Flag { .. } => false,
     }
 }

@@ -1,19 +1,26 @@
 //! The system prompt: the text of the behavior, the user's rules, the project's AGENTS.md, servers' instructions.
 //!
-//! Invariant: made once per chat, behavior and model; nothing in it changes from turn to turn, so the cached prefix holds.
+//! Invariants: made once per chat, behavior and model, and again after a compaction; nothing in it changes from turn to turn, so
+//! the cached prefix holds: a file that changes in between is told in a message.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::path::Path;
+use std::sync::Arc;
 
+use domain::event::{Fact, Level, Notice};
 use domain::model::ModelInfo;
+use domain::note::{Note, NoteAbout};
 use domain::taint::Taint;
 use domain::tool::{Tool, ToolEffect};
 use domain::tool_call::Origin;
 
 use crate::behavior::canonical;
+use crate::families;
+use crate::instruction_files::set::{InstructionFile, InstructionSet, LIMIT, block};
+use crate::instruction_files::{self, Folders};
 use crate::own_text::own_text;
 use crate::rules::{self, Rules};
-use crate::session::{Instructions, Session};
+use crate::session::{Instructions, InstructionsKey, Known, KnownInstructions, Session};
+use crate::tool_calls::approval;
 
 const SMALL: &str = include_str!("../texts/small.md");
 
@@ -24,45 +31,91 @@ const MARKS: [(&str, ToolEffect); 3] = [
     ("{previews}", ToolEffect::Previews),
 ];
 
-/// Files with instructions are cut here.
-pub const FILE_LIMIT: usize = 32 << 10;
-/// Larger files are left out.
-const FILE_LIMIT_BYTES: u64 = 4 * FILE_LIMIT as u64;
-/// More files of rules than this are left out.
-const MAX_RULE_FILES: usize = 50;
-/// Files with instructions for a folder; the first that is there counts. The others are those of other assistants.
-const INSTRUCTION_FILES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md"];
-
 /// The instructions of this chat in its present behavior.
-pub(crate) fn of(session: &Session, model: &ModelInfo) -> Instructions {
-    let behavior = session.state().settings().behavior.clone();
-    let behavior = canonical(behavior.as_deref().unwrap_or_default()).to_owned();
-    // Rules may be for some models only.
-    let key = (behavior, model.id.clone(), model.tools);
-    let mut cached = session.instructions.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((known, instructions)) = &*cached
-        && *known == key
+pub(crate) fn of(session: &Session, known: &KnownInstructions, model: &ModelInfo) -> Instructions {
+    let key = key_of(session, model);
+    if let Some(known) = &*known.lock()
+        && known.key == key
     {
-        return instructions.clone();
+        return known.instructions.clone();
     }
     let rules = Rules::of(session, &key.0, model);
-    let system = make(session, &key.0, model, &rules);
+    let files = read_files(session);
+    let system = make(session, &key.0, model, &rules, &files);
     let instructions = Instructions { system, fetched_rules: rules.fetched };
-    *cached = Some((key, instructions.clone()));
+    *known.lock() = Some(Known { key, instructions: instructions.clone(), files });
     instructions
 }
 
-fn make(session: &Session, behavior: &str, model: &ModelInfo, rules: &Rules) -> Vec<Arc<str>> {
-    let settings = &session.workspace.settings;
-    let own = own_text(settings.prompts(behavior).chat.as_ref());
-    if model.id.starts_with("local/") {
+fn key_of(session: &Session, model: &ModelInfo) -> InstructionsKey {
+    let behavior = session.state().settings().behavior.clone();
+    let behavior = canonical(behavior.as_deref().unwrap_or_default()).to_owned();
+    (behavior, model.id.clone(), model.tools)
+}
+
+/// What the model is told of files with instructions that have changed since it got them; each change is told once.
+pub(crate) fn change(session: &Session, known: &KnownInstructions, model: &ModelInfo) -> Option<Note> {
+    if session.decisions.is_recorded() || is_embedded(model) {
+        return None;
+    }
+    let mut known = known.lock();
+    let known = known.as_mut().filter(|known| known.key == key_of(session, model))?;
+    let files = read_files(session);
+    if files.from_start().eq(known.files.from_start()) {
+        known.files = files;
+        return None;
+    }
+    mark_taint(session, &files);
+    let note = note_of_change(&known.files, &files);
+    known.files = files;
+    Some(note)
+}
+
+fn note_of_change(before: &InstructionSet, now: &InstructionSet) -> Note {
+    let before: Vec<&InstructionFile> = before.from_start().collect();
+    let now: Vec<&InstructionFile> = now.from_start().collect();
+    let mut texts = vec!["Instructions have changed. These take the place of the earlier ones:".to_owned()];
+    let mut names = Vec::new();
+    for file in now.iter().filter(|file| !before.contains(file)) {
+        texts.push(block(file));
+        names.push(file.path.display().to_string());
+    }
+    for file in before.iter().filter(|file| now.iter().all(|other| other.path != file.path)) {
+        texts.push(format!("The instructions in {} no longer hold.", file.path.display()));
+        names.push(file.path.display().to_string());
+    }
+    let text = format!("Changed instructions are given to the model: {}", names.join(", "));
+    let text = domain::visible_line(&text).into_owned();
+    Note::for_model(NoteAbout::Instructions, text, texts.join("\n\n"))
+}
+
+fn is_embedded(model: &ModelInfo) -> bool {
+    model.id.starts_with("local/")
+}
+
+/// Instructions of a folder that nobody trusts are text of strangers.
+pub(super) fn mark_taint(session: &Session, files: &InstructionSet) {
+    let is_own = |path: &Path| session.roots.iter().all(|root| !path.starts_with(root));
+    if !session.workspace.is_trusted && files.files.iter().any(|file| !is_own(&file.path)) {
+        let mut taint = Taint::default();
+        taint.add_source("instructions of a folder that you have not trusted");
+        session.add_taint(&taint);
+    }
+}
+
+fn make(
+    session: &Session,
+    behavior: &str,
+    model: &ModelInfo,
+    rules: &Rules,
+    files: &InstructionSet,
+) -> Vec<Arc<str>> {
+    let own = own_text(session.workspace.settings.prompts(behavior).chat.as_ref());
+    if is_embedded(model) {
         return vec![own.as_deref().unwrap_or(SMALL).trim().into()];
     }
-    let tools = crate::behavior::tools(session, Some(behavior), model);
     let own = session.workspace.texts.system_prompt().or(own);
-    let base = own
-        .unwrap_or_else(|| filled(crate::behavior::system_prompt(settings.base_behavior(behavior)), &tools));
-    let mut text = base.trim().to_owned();
+    let mut text = of_behavior(session, behavior, model, own);
     text.push_str("\n\nWorkspace:");
     for root in session.roots.iter() {
         text.push_str(&format!(" {}", root.display()));
@@ -77,19 +130,15 @@ fn make(session: &Session, behavior: &str, model: &ModelInfo, rules: &Rules) -> 
     if let Some(catalog) = rules::catalog(&rules.fetched) {
         text.push_str(&format!("\n\n{catalog}"));
     }
-    let files = agents_files(session);
-    let is_own = |path: &Path| session.roots.iter().all(|root| !path.starts_with(root));
-    if !session.workspace.is_trusted && files.iter().any(|(path, _)| !is_own(path)) {
-        let mut taint = Taint::default();
-        taint.add_source("instructions of a folder that you have not trusted");
-        session.add_taint(&taint);
+    mark_taint(session, files);
+    warn_of_cut(session, files);
+    for file in files.from_start() {
+        text.push_str(&format!("\n\n{}", block(file)));
     }
-    for (path, content) in files {
-        text.push_str(&format!(
-            "\n\n<instructions file=\"{}\">\n{}\n</instructions>",
-            path.display(),
-            content.trim()
-        ));
+    if model.tools
+        && let Some(index) = crate::memory::instructions(session)
+    {
+        text.push_str(&format!("\n\n{index}"));
     }
     if model.tools
         && let Some(skills) = crate::skills::instructions(session)
@@ -103,8 +152,25 @@ fn make(session: &Session, behavior: &str, model: &ModelInfo, rules: &Rules) -> 
     vec![text.into()]
 }
 
-/// Lines about a kind of tool, such as `{writes files}`, stay only where a built-in tool of that kind is offered.
-fn filled(template: &str, tools: &[Arc<dyn Tool>]) -> String {
+/// The text of the behavior, the user's own or ours, with what the family of the model needs.
+fn of_behavior(session: &Session, behavior: &str, model: &ModelInfo, own: Option<String>) -> String {
+    let settings = &session.workspace.settings;
+    let profile = families::profile(&model.id, &settings.model_families);
+    let built_in = || {
+        let tools = crate::behavior::tools(session, Some(behavior), model);
+        let template = crate::behavior::system_prompt(settings.base_behavior(behavior));
+        filled(template, &tools, profile.parallel.value)
+    };
+    let base = own.unwrap_or_else(built_in);
+    match profile.prompt.value.as_str() {
+        "" => base.trim().to_owned(),
+        more => format!("{}\n- {more}", base.trim()),
+    }
+}
+
+/// Lines about a kind of tool, such as `{writes files}`, stay only where a built-in tool of that kind is offered, and lines
+/// about several calls at once only where the model may make them.
+fn filled(template: &str, tools: &[Arc<dyn Tool>], is_parallel: bool) -> String {
     let is_offered = |effect| {
         tools.iter().any(|tool| tool.spec().origin == Origin::Native && tool.spec().effect == effect)
     };
@@ -114,95 +180,46 @@ fn filled(template: &str, tools: &[Arc<dyn Tool>]) -> String {
                 return is_offered(effect).then(|| rest.to_owned());
             }
         }
-        Some(line.to_owned())
+        match line.strip_prefix("{parallel}") {
+            Some(rest) => is_parallel.then(|| rest.to_owned()),
+            None => Some(line.to_owned()),
+        }
     };
     template.lines().filter_map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The file with instructions of the user and of each workspace folder, outermost first.
-fn agents_files(session: &Session) -> Vec<(PathBuf, String)> {
-    let parents = session.workspace.settings.include_parent_agents_files;
-    let global = session.workspace.texts.global_agents_file().into_iter().filter_map(|path| {
-        let content = instructions_text(project_files::read_named(&path, FILE_LIMIT_BYTES))?;
-        Some((path, content))
-    });
-    let local = session.roots.iter().flat_map(|root| {
-        let mut folders: Vec<&Path> = root.ancestors().take(if parents { usize::MAX } else { 1 }).collect();
-        folders.reverse();
-        folders.into_iter().filter_map(in_use)
-    });
-    global.chain(local).collect()
+/// The files with instructions of the user and of the workspace folders, as they are now.
+pub(crate) fn read_files(session: &Session) -> InstructionSet {
+    let global = session.workspace.texts.global_agents_file();
+    instruction_files::read_all(&Folders {
+        global: global.as_deref(),
+        roots: &session.roots,
+        with_parents: session.workspace.settings.include_parent_agents_files,
+        is_forbidden: &|path| is_forbidden(session, path),
+    })
 }
 
-/// The file with the instructions of a folder that models are given, or the folder of Cursor's rules.
-pub fn instruction_file(folder: &Path) -> Option<PathBuf> {
-    in_use(folder).map(|(path, _)| path)
+/// The same as the model has them.
+pub(super) fn files(session: &Session) -> InstructionSet {
+    let known = session.instructions.lock().as_ref().map(|known| known.files.clone());
+    known.unwrap_or_else(|| read_files(session))
 }
 
-fn in_use(folder: &Path) -> Option<(PathBuf, String)> {
-    let file = INSTRUCTION_FILES.iter().find_map(|name| {
-        let content = project_files::read_beneath(folder, Path::new(name), FILE_LIMIT_BYTES);
-        Some((folder.join(name), instructions_text(content)?))
-    });
-    file.or_else(|| cursor_rules(folder))
+/// A rule of the user forbids to read it.
+pub(super) fn is_forbidden(session: &Session, path: &Path) -> bool {
+    let inside = session.roots.iter().find_map(|root| path.strip_prefix(root).ok()).unwrap_or(path);
+    approval::is_forbidden(session, &[[inside.display().to_string(), path.display().to_string()]])
 }
 
-/// The rules of Cursor that hold for every chat: those that say so, and those without a head.
-fn cursor_rules(folder: &Path) -> Option<(PathBuf, String)> {
-    let inner = Path::new(".cursor/rules");
-    let entries = std::fs::read_dir(folder.join(inner)).ok()?.flatten();
-    let mut names: Vec<PathBuf> = entries.map(|entry| inner.join(entry.file_name())).collect();
-    names.retain(|name| name.extension().is_some_and(|it| it == "mdc" || it == "md"));
-    names.sort();
-    let mut all = String::new();
-    for name in names.iter().take(MAX_RULE_FILES) {
-        let read = project_files::read_beneath(folder, name, FILE_LIMIT_BYTES).ok();
-        let Some(text) = read.and_then(|bytes| String::from_utf8(bytes).ok()) else { continue };
-        let head = text.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---"));
-        let (applies, body) = match head {
-            Some((head, body)) => (head.lines().any(|line| line.trim() == "alwaysApply: true"), body),
-            None => (true, text.as_str()),
-        };
-        if applies && all.len() < FILE_LIMIT {
-            all.push_str(body.trim());
-            all.push_str("\n\n");
-        }
+/// Tells the user of instructions that the model is not given.
+fn warn_of_cut(session: &Session, files: &InstructionSet) {
+    if !files.is_cut || session.decisions.is_recorded() || session.is_subagent() {
+        return;
     }
-    Some((folder.join(inner), instructions_text(Ok(all.into_bytes()))?))
-}
-
-fn instructions_text(content: std::io::Result<Vec<u8>>) -> Option<String> {
-    let mut content = String::from_utf8(content.ok()?).ok()?;
-    if content.len() > FILE_LIMIT {
-        content.truncate(content.floor_char_boundary(FILE_LIMIT));
-        content.push_str("\n(cut)");
-    }
-    (!content.trim().is_empty()).then_some(content)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Rules that always apply come along, those for some files do not, and a long one is cut with its end.
-    #[test]
-    fn rules_of_cursor_that_always_apply_are_read() {
-        let folder = tempfile::tempdir().expect("a folder");
-        assert!(cursor_rules(folder.path()).is_none());
-        let rules = folder.path().join(".cursor/rules");
-        std::fs::create_dir_all(&rules).expect("a folder");
-        for (name, text) in [
-            ("a.mdc", "---\nalwaysApply: true\n---\nUse tabs.\n"),
-            ("b.mdc", "---\nglobs: *.rs\nalwaysApply: false\n---\nOnly for Rust.\n"),
-            ("c.md", "Speak plainly."),
-            ("d.txt", "Not a rule."),
-        ] {
-            std::fs::write(rules.join(name), text).expect("a file");
-        }
-        let (_, text) = cursor_rules(folder.path()).expect("rules");
-        assert_eq!(text.trim(), "Use tabs.\n\nSpeak plainly.");
-        std::fs::write(rules.join("a.mdc"), "x".repeat(FILE_LIMIT)).expect("a file");
-        let (_, text) = cursor_rules(folder.path()).expect("rules");
-        assert!(text.ends_with("(cut)") && !text.contains("Speak plainly."));
-    }
+    let text = format!(
+        "The files with instructions have more than {} kB in all, so the model is not given the rest. `dragoman config show` \
+         names the files.",
+        LIMIT >> 10
+    );
+    session.commit(vec![Fact::Notice { notice: Notice { level: Level::Warning, text } }]);
 }

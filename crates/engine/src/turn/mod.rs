@@ -5,13 +5,17 @@
 
 pub(crate) mod answer;
 pub(crate) mod compaction;
+mod external;
 mod failover;
+pub(crate) mod goal;
 mod images;
 pub(crate) mod instructions;
 pub(crate) mod loops;
+pub(crate) mod nested_instructions;
 pub(crate) mod prompt;
 pub(crate) mod start;
 mod state;
+mod verify;
 
 use std::sync::Arc;
 
@@ -19,23 +23,37 @@ use domain::Failure;
 use domain::event::{Fact, Level, Notice, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::model::{ModelInfo, Prompt, StopReason, WrittenHistory};
+use domain::note::{Note, NoteAbout};
 use domain::tool::{Tool, ToolSpec};
+use session::offered_tools;
 
 use crate::behavior;
 use crate::context_use::Estimate;
+use crate::families;
 use crate::hooks;
+use crate::memory;
 use crate::own_text::own_description;
 use crate::paid_call::{self, PaidCall};
 use crate::recall::Recall;
 use crate::rules::FetchRule;
+use crate::session::Instructions;
 use crate::skills::LoadSkill;
 use crate::spending;
 use crate::subagents::SpawnAgent;
 use crate::tool_calls::{self, CallsEnd};
 use crate::tool_search::ToolList;
 use answer::{Answer, AnswerEnd, StepPosition};
+pub(crate) use compaction::clearing;
+pub use external::{AGENT_PREFIX, is_of_agent};
 use loops::LoopDetector;
 pub(crate) use state::Turn;
+
+/// What the model must still hear when it is done.
+enum Said {
+    User(String),
+    /// Of a subagent in the background.
+    Report(String),
+}
 
 enum Next {
     Step,
@@ -49,6 +67,7 @@ enum Next {
 impl Turn {
     /// Runs to the end. The actor commits the outcome, when the chat is free for the next prompt.
     pub(crate) async fn run(mut self) -> Outcome {
+        let _clock = self.goal.as_ref().map(|goal| goal.start_clock(&self.cancel));
         let mut outcome = match self.run_steps().await {
             Ok(outcome) => outcome,
             Err(_) if self.cancel.is_cancelled() => Outcome::Stopped,
@@ -57,7 +76,7 @@ impl Turn {
         if let Outcome::Failed { failure } = &mut outcome {
             failure.is_too_long = false;
         }
-        outcome
+        goal::conclude(&self, outcome)
     }
 
     async fn run_steps(&mut self) -> Result<Outcome, Failure> {
@@ -65,8 +84,10 @@ impl Turn {
         let mut loops = LoopDetector::default();
         for step in 1..=self.max_steps {
             let mut may_compact = !self.hooks.is_compaction_blocked();
-            if may_compact && compaction::is_due(&self.session, &self.model.info()) {
+            let info = self.model.info();
+            if may_compact && compaction::is_due(&self.session, &info) && !clearing::make_room(self, &info) {
                 compaction::run(self, None, "auto").await?;
+                self.read_instructions_again();
             }
             loop {
                 if self.cancel.is_cancelled() {
@@ -82,6 +103,7 @@ impl Turn {
                     Next::Compact => {
                         may_compact = false;
                         compaction::run(self, None, "auto").await?;
+                        self.read_instructions_again();
                     }
                     Next::End(outcome) => return Ok(outcome),
                 }
@@ -107,6 +129,9 @@ impl Turn {
 
     /// One model answer and the calls it asks for. `may_compact`: a request that does not fit is not the last word.
     async fn run_step(&mut self, step: u32, loops: &mut LoopDetector, may_compact: bool) -> Next {
+        if let Some(agent) = self.model.agent() {
+            return external::run(self, step, agent).await;
+        }
         self.session.show_progress("Waiting model");
         let info = self.model.info();
         let tools = ToolList::new(self.tools(), &self.session, &info);
@@ -145,11 +170,21 @@ impl Turn {
                 Next::End(outcome)
             }
             None if calls.is_empty() => match self.next_message().await {
-                Some(text) => self.add_message(step, text),
+                Some(Said::Report(text)) => self.add_report(step, text),
+                Some(Said::User(text)) => self.add_message(step, text),
                 None if self.cancel.is_cancelled() => Next::End(Outcome::Stopped),
-                None => self.finish(step).await,
+                None => self.finish(step, &tools, loops).await,
             },
             None => self.run_calls(step, calls, &tools, loops).await,
+        }
+    }
+
+    /// After a compaction the request is read anew, so it has the instructions as they are now.
+    fn read_instructions_again(&mut self) {
+        if self.instructions.is_forgotten() {
+            let Instructions { system, fetched_rules } =
+                instructions::of(&self.session, &self.instructions, &self.model.info());
+            (self.system, self.fetched_rules) = (system, fetched_rules);
         }
     }
 
@@ -206,7 +241,12 @@ impl Turn {
                 {
                     return Next::End(Outcome::Failed { failure });
                 }
-                for text in self.background.take_reports().into_iter().chain(self.session.steering.take()) {
+                self.read_instructions_again();
+                self.add_recorded_notes(step);
+                if let Some(report) = self.background.take_reports() {
+                    self.add_report(step, report);
+                }
+                if let Some(text) = self.session.steering.take() {
                     self.add_message(step, text);
                 }
                 Next::Step
@@ -215,10 +255,12 @@ impl Turn {
     }
 
     /// What the model must still hear when it is done: text of the user, reports of subagents in the background.
-    async fn next_message(&self) -> Option<String> {
+    async fn next_message(&self) -> Option<Said> {
         while self.background.is_working() && !self.cancel.is_cancelled() {
-            if let Some(text) = self.background.take_reports().or_else(|| self.session.steering.take()) {
-                return Some(text);
+            let report = self.background.take_reports().map(Said::Report);
+            let said = report.or_else(|| self.session.steering.take().map(Said::User));
+            if said.is_some() {
+                return said;
             }
             self.session.show_progress("Waiting for agents");
             tokio::select! {
@@ -227,22 +269,59 @@ impl Turn {
                 () = self.cancel.cancelled() => {}
             }
         }
-        self.session.steering.take_or_close()
+        self.session.steering.take_or_close().map(Said::User)
     }
 
-    /// The model is done; hooks may have it go on.
-    async fn finish(&self, step: u32) -> Next {
+    /// The model is done. The goal, a change that nothing has checked, and hooks may have it go on.
+    async fn finish(&mut self, step: u32, tools: &ToolList, loops: &mut LoopDetector) -> Next {
+        memory::take_proposals(&self.session, self.id, step, &hooks::last_answer(self));
+        if self.session.decisions.is_recorded() {
+            if self.add_recorded_notes(step) {
+                self.session.steering.open();
+                return Next::Step;
+            }
+        } else if let Some(next) = goal::at_end(self, step, tools, loops).await {
+            return next;
+        } else if self.goal.is_none()
+            && step < self.max_steps
+            && let Some(note) = verify::nudge(self, tools).await
+        {
+            self.session.steering.open();
+            return self.add_note(step, note);
+        }
         match hooks::after_request(self, step).await {
             Ok(Some(text)) => {
                 self.session.steering.open();
-                self.add_message(step, text)
+                self.add_report(step, text)
             }
             Ok(None) => Next::End(Outcome::Done),
             Err(failure) => Next::End(Outcome::Failed { failure }),
         }
     }
 
-    /// What the user said while the turn ran, or a hook at its end, becomes a message.
+    /// What Dragoman itself tells the model.
+    fn add_note(&self, step: u32, note: Note) -> Next {
+        let item = self.session.new_item(self.id, step, ItemKind::Note(Box::new(note)));
+        self.session.commit(vec![Fact::ItemEnded { item }]);
+        Next::Step
+    }
+
+    /// Text of a subagent or a hook: not the user's words.
+    fn add_report(&self, step: u32, text: String) -> Next {
+        self.add_note(step, Note::for_model(NoteAbout::Report, text.clone(), text))
+    }
+
+    /// The notes that a journal has after the answer at hand. False: it has none, or nothing is replayed.
+    fn add_recorded_notes(&self, step: u32) -> bool {
+        let notes = self.session.decisions.take_notes();
+        let are_any = !notes.is_empty();
+        for note in notes {
+            self.add_note(step, note);
+        }
+        are_any
+    }
+
+    /// What the user said while the turn ran becomes a message.
     fn add_message(&self, step: u32, text: String) -> Next {
         let kind = ItemKind::UserMessage { parts: vec![Part::text(text.clone())], text };
         let item = self.session.new_item(self.id, step, kind);
@@ -275,12 +354,23 @@ impl Turn {
     fn prompt(&self, tools: &ToolList) -> Prompt {
         let (behavior, settings) = (self.session.behavior(), &self.session.workspace.settings);
         let prompts = settings.prompts(&behavior);
-        let own = |spec: &ToolSpec| own_description(spec, prompts);
-        let specs = self.session.offered_tools.update(tools.offered(), prompts.tools.is_empty(), own);
+        let info = self.model.info();
+        let profile = families::profile(&info.id, &settings.model_families);
+        let shown = |spec: &ToolSpec| {
+            let mut spec = offered_tools::described(spec, own_description(spec, prompts));
+            profile.rename_arguments(&mut spec);
+            spec
+        };
+        let (family, is_plain) = (profile.family.value, prompts.tools.is_empty());
+        let specs = self.session.offered_tools.update(tools.offered(), family, is_plain, shown);
         let of_behavior = || {
             let variant = settings.behavior_variant(&behavior)?.to_owned();
-            self.model.info().variants.contains(&variant).then_some(variant)
+            info.variants.contains(&variant).then_some(variant)
         };
+        let text_tools = tools
+            .offered()
+            .iter()
+            .filter_map(|tool| tool.text_format().map(|format| (tool.spec().offered_name(), format)));
         // Before the state is locked.
         let deferred = tools.deferred(&self.session);
         let state = self.session.state();
@@ -292,7 +382,14 @@ impl Turn {
             deferred,
             entries,
             written: Some(WrittenHistory { keys, place: self.session.written.clone() }),
-            variant: state.settings().variant.clone().or_else(of_behavior),
+            variant: state
+                .settings()
+                .variant
+                .clone()
+                .or_else(of_behavior)
+                .or_else(|| profile.effort_for(&info)),
+            text_tools: text_tools.collect(),
+            is_sequential: !profile.parallel.value,
             output_schema: self.limits.output_schema.clone(),
             has_alternative: self.has_alternative(),
             ..Prompt::default()

@@ -9,6 +9,8 @@ use domain::tool_call::{RejectedBy, ToolCall, ToolState};
 use serde_json::Value;
 use session::state::State;
 
+use super::compaction::clearing;
+use super::goal::{check_report, is_check};
 use crate::subagents::relay::is_relayed;
 use crate::tool_search::as_carried;
 
@@ -25,6 +27,7 @@ pub(crate) fn entries(state: &State, is_carried: bool) -> Vec<PromptEntry> {
 pub(crate) fn keyed_entries(state: &State, is_carried: bool) -> Vec<Keyed> {
     let items = state.items();
     let start = items.iter().rposition(|item| matches!(item.kind, ItemKind::Compaction { .. })).unwrap_or(0);
+    let cleared = clearing::cleared_before(&items[start..]);
     let mut entries = Vec::with_capacity(items.len() - start);
     let mut results = Vec::new();
     let mut answer = None;
@@ -35,19 +38,37 @@ pub(crate) fn keyed_entries(state: &State, is_carried: bool) -> Vec<Keyed> {
             entries.append(&mut results);
             answer = Some((item.turn, item.step));
         }
-        let key = stamp << 2 | u64::from(is_carried) << 1;
-        add_item(key, item, is_carried, &mut entries, &mut results);
+        let is_cleared = Some(item.id) < cleared;
+        let key = stamp << 3 | u64::from(is_cleared) << 2 | u64::from(is_carried) << 1;
+        let form = Form { is_carried, is_cleared };
+        add_item(key, item, form, &mut entries, &mut results);
     }
     entries.append(&mut results);
     entries
 }
 
+/// How an item is shown to the model.
+#[derive(Clone, Copy)]
+struct Form {
+    is_carried: bool,
+    /// Results are left out.
+    is_cleared: bool,
+}
+
 /// Adds what an item says to the model; results of calls wait until the answer they belong to is whole.
-fn add_item(key: u64, item: &Item, is_carried: bool, entries: &mut Vec<Keyed>, results: &mut Vec<Keyed>) {
+fn add_item(key: u64, item: &Item, form: Form, entries: &mut Vec<Keyed>, results: &mut Vec<Keyed>) {
     match &item.kind {
         ItemKind::UserMessage { parts, .. } => {
             entries.append(results);
             entries.push((key, PromptEntry::User { parts: parts.clone() }));
+        }
+        ItemKind::Note(note) if !note.parts.is_empty() => {
+            entries.append(results);
+            entries.push((key, PromptEntry::User { parts: note.parts.clone() }));
+        }
+        ItemKind::ToolCall(call) if is_check(call) => {
+            entries.append(results);
+            entries.push((key, PromptEntry::User { parts: check_report(call) }));
         }
         ItemKind::AgentMessage { text, provider, .. } if !text.is_empty() => {
             entries.push((key, PromptEntry::Agent { text: text.clone(), provider: provider.clone() }));
@@ -56,7 +77,7 @@ fn add_item(key: u64, item: &Item, is_carried: bool, entries: &mut Vec<Keyed>, r
             entries.push((key, PromptEntry::Reasoning { text: text.clone(), provider: provider.clone() }));
         }
         ItemKind::ToolCall(call) => {
-            let [call, result] = call_and_result(item, call, is_carried);
+            let [call, result] = call_and_result(item, call, form);
             entries.push((key, call));
             results.push((key | 1, result));
         }
@@ -71,28 +92,33 @@ fn add_item(key: u64, item: &Item, is_carried: bool, entries: &mut Vec<Keyed>, r
         | ItemKind::Command { .. }
         | ItemKind::SystemText { .. }
         | ItemKind::Hook(_)
+        | ItemKind::Note(_)
         | ItemKind::Flag { .. } => {}
     }
 }
 
-fn call_and_result(item: &Item, call: &ToolCall, is_carried: bool) -> [PromptEntry; 2] {
+fn call_and_result(item: &Item, call: &ToolCall, form: Form) -> [PromptEntry; 2] {
     // Our own id keeps the pair unique where a provider repeats or omits ids.
     let call_id = if call.call_id.is_empty() { item.id.to_string() } else { call.call_id.clone() };
     let input = call.input.clone().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
-    let (name, input) = match is_carried {
+    let (name, input) = match form.is_carried {
         true => as_carried(call, input),
         false => (format!("{}__{}", call.server, call.name), input),
     };
     let provider = call.provider.clone();
-    let result = (call_id.clone(), name.clone());
+    let (result_id, result_name) = (call_id.clone(), name.clone());
+    let parts = match form.is_cleared {
+        true => clearing::without_result(item, call).unwrap_or_else(|| result_of(call)),
+        false => result_of(call),
+    };
     [
         PromptEntry::Call { call_id, name, input, provider },
-        PromptEntry::Result { call_id: result.0, name: result.1, parts: result_of(call), error: call.error },
+        PromptEntry::Result { call_id: result_id, name: result_name, parts, error: call.error },
     ]
 }
 
 /// The result of a call for the model, however the call ended.
-fn result_of(call: &ToolCall) -> Vec<Part> {
+pub(super) fn result_of(call: &ToolCall) -> Vec<Part> {
     if !call.result.is_empty() {
         return call.result.clone();
     }

@@ -8,14 +8,16 @@ use std::sync::Arc;
 use domain::command::{Accepted, AcceptedStatus, Context, TurnLimits, UserPrompt};
 use domain::event::{Fact, Outcome};
 use domain::item::{ItemKind, Part};
+use domain::note::Goal;
 use domain::taint::Taint;
 use domain::tool::{Resource, Scope};
 use domain::{CancellationToken, Failure, FailureKind, Model, Reply, TurnId};
 use serde_json::Value;
 use session::AttachedFrontend;
 
-use super::{Turn, images, instructions};
+use super::{Turn, goal, images, instructions};
 use crate::hooks::{self, TurnHooks};
+use crate::memory;
 use crate::session::{Actor, Instructions, Session};
 use crate::spending;
 use crate::title;
@@ -49,8 +51,8 @@ pub(crate) fn begin(
     let expanding = (!contexts.is_empty())
         .then(|| expand(actor, id, frontend.as_ref(), contexts, limits.listed_resources, &cancel));
     let message = recorded
-        .unwrap_or_else(|| [undo_note(&actor.session), parts, vec![Part::text(text.clone())]].concat());
-    let launch = Launch { id, model, frontend, cancel, limits };
+        .unwrap_or_else(|| [notes(&actor.session, &text), parts, vec![Part::text(text.clone())]].concat());
+    let launch = Launch { id, model, frontend, cancel, limits, goal: None };
     match expanding {
         None => launch.with_message(actor, text.clone(), message),
         Some(expanding) => launch.after(actor, text.clone(), async move {
@@ -81,9 +83,10 @@ fn start_title_and_warn(session: &Arc<Session>, text: &str, info: &domain::model
     }
 }
 
-/// What the model must know about undos since its last answer.
-fn undo_note(session: &Session) -> Vec<Part> {
-    undo::note_for_model(session.state().items()).into_iter().collect()
+/// What the model must know about undos since its last answer, and about a fact that this prompt wanted kept.
+fn notes(session: &Session, text: &str) -> Vec<Part> {
+    let undone = undo::note_for_model(session.state().items());
+    undone.into_iter().chain(memory::keep_wish(session, text)).collect()
 }
 
 /// What a turn is started with.
@@ -93,6 +96,8 @@ pub(crate) struct Launch {
     pub(crate) frontend: Option<AttachedFrontend>,
     pub(crate) cancel: CancellationToken,
     pub(crate) limits: TurnLimits,
+    /// A goal that this turn begins with, beside that of its limits.
+    pub(crate) goal: Option<Goal>,
 }
 
 impl Launch {
@@ -103,8 +108,10 @@ impl Launch {
         }
         let (id, model) = (self.id, self.model.info().id);
         let item = actor.session.new_item(id, 0, ItemKind::UserMessage { text, parts });
+        let mut facts = vec![Fact::TurnStarted { turn: id, model }, Fact::ItemEnded { item }];
+        facts.extend(self.opening_notes(actor));
         // Not awaited: the request does not wait for the disk; only what clients see does.
-        actor.session.commit(vec![Fact::TurnStarted { turn: id, model }, Fact::ItemEnded { item }]);
+        actor.session.commit(facts);
         let turn = self.turn(actor);
         actor.session.steering.open();
         actor.run_turn(id, turn.cancel.clone(), turn.run());
@@ -118,7 +125,8 @@ impl Launch {
         gathering: impl Future<Output = Result<Vec<Part>, Failure>> + Send + 'static,
     ) {
         let (id, model) = (self.id, self.model.info().id);
-        actor.session.commit(vec![Fact::TurnStarted { turn: id, model }]);
+        let started = Fact::TurnStarted { turn: id, model };
+        actor.session.commit(std::iter::once(started).chain(self.opening_notes(actor)).collect());
         let turn = self.turn(actor);
         actor.session.steering.open();
         actor.run_turn(id, turn.cancel.clone(), async move {
@@ -148,17 +156,31 @@ impl Launch {
         });
     }
 
+    /// What the model is told beside the message: a goal, instructions that have changed.
+    fn opening_notes(&self, actor: &Actor) -> Vec<Fact> {
+        let goal = self.goal.clone().or_else(|| goal::asked_for(&actor.session, &self.limits));
+        let goal = goal.map(goal::opening_note);
+        let change = instructions::change(&actor.session, &actor.session.instructions, &self.model.info());
+        let fact = |note| {
+            let item = actor.session.new_item(self.id, 0, ItemKind::Note(Box::new(note)));
+            Fact::ItemEnded { item }
+        };
+        goal.into_iter().chain(change).map(fact).collect()
+    }
+
     /// A turn on the history as it is.
     pub(crate) fn turn(self, actor: &mut Actor) -> Turn {
-        let Launch { id, model, frontend, cancel, limits } = self;
-        let Instructions { system, fetched_rules } = instructions::of(&actor.session, &model.info());
-        let session = actor.session.clone();
+        let Launch { id, model, frontend, cancel, limits, goal: _ } = self;
+        let (session, instructions) = (actor.session.clone(), actor.session.instructions.clone());
+        let Instructions { system, fetched_rules } = instructions::of(&session, &instructions, &model.info());
         if !session.is_subagent() {
             session.mention_changed_settings();
         }
         let most = session.workspace.settings.max_steps(&session.behavior());
         let most = u32::try_from(most).unwrap_or(u32::MAX);
-        let max_steps = limits.max_steps.map_or(most, |own| own.min(most));
+        let goal = goal::of_turn(&session);
+        let of_goal = goal.as_ref().map(goal::GoalRun::steps_left);
+        let max_steps = [limits.max_steps, of_goal].into_iter().flatten().fold(most, u32::min);
         let cost_before = session.state().usage().session_cost.unwrap_or(0.0);
         let editor = frontend.as_ref().map(AttachedFrontend::editor);
         let failed_models = Vec::new();
@@ -171,6 +193,7 @@ impl Launch {
             editor,
             cancel,
             system,
+            instructions,
             fetched_rules,
             max_steps,
             limits,
@@ -180,6 +203,7 @@ impl Launch {
             is_warned_of_length: false,
             background: Arc::default(),
             skills: Arc::default(),
+            goal,
         }
     }
 }

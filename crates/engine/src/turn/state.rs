@@ -7,8 +7,9 @@ use domain::model::Model;
 use domain::{CancellationToken, TurnId};
 use session::{AttachedFrontend, EditorHandle};
 
+use super::goal::GoalRun;
 use crate::hooks::TurnHooks;
-use crate::session::Session;
+use crate::session::{KnownInstructions, Session};
 use crate::skills::KnownSkills;
 use crate::subagents::background::Background;
 use crate::workspace::NamedText;
@@ -23,6 +24,7 @@ pub(crate) struct Turn {
     pub(crate) cancel: CancellationToken,
     /// The same from turn to turn of a chat and behavior.
     pub(crate) system: Vec<Arc<str>>,
+    pub(crate) instructions: KnownInstructions,
     /// Rules that the model reads when it comes to their files.
     pub(crate) fetched_rules: Arc<[NamedText]>,
     pub(crate) max_steps: u32,
@@ -35,4 +37,5 @@ pub(crate) struct Turn {
     /// Subagents that work meanwhile.
     pub(crate) background: Arc<Background>,
     pub(crate) skills: Arc<KnownSkills>,
+    pub(crate) goal: Option<GoalRun>,
 }

@@ -358,7 +358,7 @@ async fn long_instruction_files_are_cut() {
     client.call(|_, reply| Command::Prompt { session, prompt, reply }).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     let system = bench.models.prompts()[0].1.system.concat();
-    assert!(system.contains("Begin.") && system.contains("\n(cut)") && !system.contains("End."));
+    assert!(system.contains("Begin.") && system.contains("\n(cut: ") && !system.contains("End."));
 }
 
 /// What people see of a running tool is the beginning of what it printed, and nothing is missing in it.

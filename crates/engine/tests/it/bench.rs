@@ -12,8 +12,8 @@ use domain::event::CatalogKind;
 use domain::files::Files;
 use domain::link::Engine;
 use domain::tool::{
-    Invocation, Resource, Review, Scope, ServerStatus, Tool, ToolContext, ToolEffect, ToolResult, ToolServer,
-    ToolSource, ToolSpec,
+    Exposure, Invocation, Resource, Review, Scope, ServerStatus, Tool, ToolContext, ToolEffect, ToolResult,
+    ToolServer, ToolSource, ToolSpec,
 };
 use domain::tool_call::{Details, FileChange, Location, Origin};
 use domain::{AskKind, BoxFuture, CancellationToken, Failure, Part, SessionId};
@@ -318,7 +318,7 @@ impl ToolSource for TestTools {
 }
 
 /// The tools of every workspace, named after what they do.
-const TOOLS: [(&str, ToolEffect); 10] = [
+const TOOLS: [(&str, ToolEffect); 11] = [
     ("read", ToolEffect::Reads),
     ("write", ToolEffect::WritesFiles),
     ("run", ToolEffect::RunsCommands),
@@ -329,6 +329,7 @@ const TOOLS: [(&str, ToolEffect); 10] = [
     ("panic_in_review", ToolEffect::Reads),
     ("panic_in_run", ToolEffect::Reads),
     ("compact", ToolEffect::Reads),
+    ("shell_command", ToolEffect::RunsCommands),
 ];
 
 fn test_tool(name: &'static str, effect: ToolEffect) -> Arc<dyn Tool> {
@@ -360,7 +361,7 @@ impl Tool for TestTool {
         let text = |name: &str| input[name].as_str().unwrap_or_default().to_owned();
         let change = (self.spec.name == "write").then(|| {
             Details::FileChange(FileChange {
-                path: "file".into(),
+                path: input["path"].as_str().unwrap_or("file").into(),
                 diff: text("text"),
                 lines_added: 1,
                 lines_removed: 0,
@@ -379,6 +380,7 @@ impl Tool for TestTool {
             run_later: input.get("runLater").map(|_| text("runLater")).into_iter().collect(),
             locations: input.get("at").map(|_| location(&text("at"))).into_iter().collect(),
             keeps_run_later: input.get("protected").is_some(),
+            exposure: (self.spec.name == "shell_command").then_some(Exposure::Local),
             ..Review::default()
         })
     }
@@ -405,6 +407,12 @@ impl Tool for TestTool {
                     match call.context.ask(kind).await {
                         Answer::Text { text } => ToolResult::text(text),
                         other => ToolResult::error(format!("{other:?}")),
+                    }
+                }
+                "shell_command" => {
+                    match call.input["command"].as_str().and_then(|it| it.strip_prefix("make ")) {
+                        Some(file) if !Path::new(file).exists() => ToolResult::error("[exit code 2]"),
+                        _ => ToolResult::text("all tests passed"),
                     }
                 }
                 "compact" => ToolResult { compact: Some(text), ..ToolResult::text("compacted") },

@@ -77,6 +77,12 @@ impl Client {
         Ok(info)
     }
 
+    /// Follows a chat that was opened.
+    pub(crate) fn follow(&mut self, info: &SessionInfo) {
+        self.session = info.id.clone();
+        self.follower.follow(info.id.clone(), 0);
+    }
+
     pub(crate) async fn load(&self) -> Result<SessionInfo, Failure> {
         self.call(|session, reply| Command::Load { session, servers: Vec::new(), reply }).await
     }
@@ -220,6 +226,7 @@ fn line(item: &Item) -> String {
         ItemKind::Compaction { summary, .. } => format!("compaction {summary}"),
         ItemKind::Command { text } => format!("command {text}"),
         ItemKind::SystemText { text } => format!("system {text}"),
+        ItemKind::Note(note) => format!("note {}", note.text),
         other => format!("{other:?}"),
     }
 }

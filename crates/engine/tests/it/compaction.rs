@@ -76,8 +76,9 @@ async fn a_command_compacts_and_keeps_the_text_of_the_last_request() {
     bench.models.answer(ScriptedAnswer::text("in short"));
     assert_eq!(client.run("/compact keep names").await, Outcome::Done);
     let asked = bench.models.prompts().last().unwrap().1.clone();
-    assert!(asked.system[0].ends_with("The user adds: keep names"), "{:?}", asked.system);
-    assert!(sent(&asked.entries)[0].contains("draw"), "the transcript has the conversation");
+    let texts = sent(&asked.entries);
+    assert!(texts.last().is_some_and(|last| last.contains("The user adds: keep names")), "{texts:?}");
+    assert!(texts.contains(&"user draw".to_owned()), "the conversation stands before it: {texts:?}");
     client.run("go on").await;
     let sent = bench.last_sent();
     assert!(sent[0].ends_with("word for word:\ndraw"), "{sent:?}");
@@ -127,7 +128,11 @@ async fn the_users_words_survive_one_and_three_compactions_of_a_large_chat() {
     for (size, window) in [(252_000, None), (252_000, Some(32_768)), (1_000_000, Some(200_000))] {
         let (bench, mut client) = large_chat(size).await;
         bench.models.set_info(|info| info.context_limit = window);
-        bench.models.answer_by(|_| ScriptedAnswer::text("in short"));
+        // It does what it must not do as soon as nobody forbids it any more.
+        bench.models.answer_by(|prompt| match sent(&prompt.entries).join("\n").contains(FIRST) {
+            true => ScriptedAnswer::text("in short"),
+            false => ScriptedAnswer::call("eca__write", json!({"path": "config.lock"})),
+        });
         for round in 1..=3 {
             let before = bench.models.prompts().len();
             assert_eq!(client.run("/compact").await, Outcome::Done);
@@ -149,7 +154,66 @@ async fn the_users_words_survive_one_and_three_compactions_of_a_large_chat() {
                 assert!(sent.contains(wanted), "{size} {round}: {wanted} is missing in {sent}");
             }
         }
+        let state = bench.check_state(&client.session).await;
+        assert!(crate::client::calls(&state).is_empty(), "{size}: the prohibition is obeyed");
     }
+}
+
+/// The provider has the chat in its cache: the request for a summary only adds to it.
+#[tokio::test(start_paused = true)]
+async fn a_summary_is_asked_for_at_the_end_of_the_chat_itself() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    bench.answers([ScriptedAnswer::call("eca__read", json!({"text": "much"}))]);
+    client.run(FIRST).await;
+    let before = bench.models.prompts().pop().unwrap().1;
+    bench.models.answer(ScriptedAnswer::text("in short"));
+    assert_eq!(client.run("/compact").await, Outcome::Done);
+    let asked = bench.models.prompts().pop().unwrap().1;
+    assert_eq!(
+        (&asked.system, &asked.tools, &asked.session),
+        (&before.system, &before.tools, &before.session)
+    );
+    assert!(asked.entries.starts_with(&before.entries), "the cached beginning is the same");
+    let request = sent(&asked.entries).pop().unwrap();
+    assert!(request.contains("Summarize this conversation") && request.contains("call no tool"), "{request}");
+    // A model that goes on with the work instead is given the transcript.
+    client.run("Go on.").await;
+    bench.answers([
+        ScriptedAnswer::call("eca__write", json!({"text": "x"})),
+        ScriptedAnswer::text("by the transcript"),
+    ]);
+    assert_eq!(client.run("/compact").await, Outcome::Done);
+    let state = bench.check_state(&client.session).await;
+    assert!(lines(&state).contains(&"compaction by the transcript".to_owned()), "{:?}", lines(&state));
+}
+
+/// Old results go first: the model gets the rest of the chat word for word, and no summary is paid for.
+#[tokio::test(start_paused = true)]
+async fn old_tool_results_are_left_out_where_that_is_enough_and_can_be_recalled() {
+    let bench = Bench::new();
+    bench.models.set_info(|info| info.context_limit = Some(60_000));
+    let mut client = bench.client().await;
+    let mut reading = ScriptedAnswer::default();
+    for at in 0..100 {
+        let text = format!("result {at:02} {}", "x".repeat(1_000));
+        reading = reading.and_call("eca__read", json!({"text": text}));
+    }
+    let full = Tokens { input: 52_000, ..Tokens::default() };
+    bench.answers([reading, ScriptedAnswer::text("read").and_usage(full)]);
+    assert_eq!(client.run(FIRST).await, Outcome::Done);
+    assert_eq!(client.run("Go on.").await, Outcome::Done);
+    assert_eq!(bench.models.prompts().len(), 3, "no request for a summary");
+    let results: Vec<String> =
+        bench.last_sent().into_iter().filter(|text| text.starts_with("result ")).collect();
+    let whole = results.iter().filter(|text| text.contains("xxx")).count();
+    assert_eq!((results.len(), whole), (100, 8), "{:?}", results[0]);
+    assert!(results[0].contains("recall"), "{}", results[0]);
+    let state = bench.check_state(&client.session).await;
+    let first = state.items().iter().find(|item| matches!(item.kind, domain::ItemKind::ToolCall(_))).unwrap();
+    bench.answers([ScriptedAnswer::call("eca__recall", json!({"id": first.id.to_string()}))]);
+    assert_eq!(client.run("What was the first?").await, Outcome::Done);
+    assert!(bench.last_sent().iter().any(|text| text.contains("result 00 xxx")), "{:?}", bench.last_sent());
 }
 
 #[tokio::test(start_paused = true)]
@@ -208,7 +272,9 @@ async fn a_summarizer_with_a_smaller_window_gets_smaller_parts() {
     let (bench, mut client) = large_chat(100_000).await;
     bench.models.answer_by(|prompt| {
         let length: usize = sent(&prompt.entries).iter().map(String::len).sum();
-        match prompt.session.is_none() && length > 40_000 {
+        let is_summary =
+            prompt.session.is_none() || sent(&prompt.entries).concat().contains("write the summary alone");
+        match is_summary && length > 40_000 {
             true => ScriptedAnswer::fails(too_long()),
             false => ScriptedAnswer::text("in short"),
         }
@@ -314,7 +380,7 @@ async fn a_model_that_writes_no_summary_leaves_the_chat_as_it_is() {
     let bench = Bench::new();
     let mut client = bench.client().await;
     client.run("one").await;
-    bench.models.answer(ScriptedAnswer::default());
+    bench.answers([ScriptedAnswer::default(), ScriptedAnswer::default()]);
     let Outcome::Failed { failure } = client.run("/compact").await else { panic!("there is no summary") };
     assert!(failure.message.contains("wrote no summary"), "{failure}");
     client.run("two").await;

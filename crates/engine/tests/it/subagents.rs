@@ -220,7 +220,7 @@ async fn an_agent_in_the_background_reports_before_the_turn_ends() {
     let state = bench.check_state(&client.session).await;
     let lines = lines(&state);
     assert_eq!(lines.last().unwrap(), "agent The port is 81.", "{lines:?}");
-    assert!(lines.iter().any(|line| line.starts_with("user <report agent=\"explorer: Find the number\">")));
+    assert!(lines.iter().any(|line| line.starts_with("note <report agent=\"explorer: Find the number\">")));
 }
 
 #[tokio::test(start_paused = true)]

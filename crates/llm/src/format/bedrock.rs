@@ -13,7 +13,7 @@ use super::{
     Blocks, Decode, Events, NO_IMAGES, Origin, Target, Thinking, input_schema, push_usage, schema_instruction,
 };
 use crate::fault::{Fault, FaultKind};
-use sse::SseEvent;
+use rpc::sse::SseEvent;
 
 const FORMAT: &str = "bedrock";
 

@@ -15,7 +15,7 @@ use super::{
     unread,
 };
 use crate::fault::{Fault, FaultKind};
-use sse::SseEvent;
+use rpc::sse::SseEvent;
 
 const FORMAT: &str = "gemini";
 /// Stands in for the signature of a call that another model made; newer models refuse a call without any.

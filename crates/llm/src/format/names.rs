@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use domain::ToolSpec;
-use domain::model::Prompt;
+use domain::model::{BlockKind, Prompt};
 
 const LONGEST: usize = 64;
 
@@ -16,6 +16,8 @@ pub struct Names {
     changed: HashMap<String, String>,
     /// The tool that searches others, where the provider has a call of its own for it.
     pub search: Option<String>,
+    /// The arguments of tools whose calls are plain text, by the name that the engine offered.
+    texts: HashMap<String, &'static str>,
 }
 
 impl Names {
@@ -28,15 +30,25 @@ impl Names {
                 Cow::Owned(wire) => Some((wire, name)),
             })
             .collect();
-        Self { changed, search: None }
+        Self { changed, ..Self::default() }
     }
 
     /// The names of a prompt, with those of the tools that were found.
     pub fn of_prompt(prompt: &Prompt) -> Self {
-        let Some(deferred) = &prompt.deferred else { return Self::of(&prompt.tools) };
+        let texts = prompt.text_tools.iter().map(|(name, format)| (name.clone(), format.argument)).collect();
+        let Some(deferred) = &prompt.deferred else { return Self { texts, ..Self::of(&prompt.tools) } };
         let mut names = Self::of(&deferred.found);
         names.changed.extend(Self::of(&prompt.tools).changed);
-        Self { search: Some(deferred.search.clone()), ..names }
+        Self { search: Some(deferred.search.clone()), texts, ..names }
+    }
+
+    /// The argument that the plain text of a call becomes.
+    pub fn text_argument(&self, call: &BlockKind) -> &'static str {
+        let known = match call {
+            BlockKind::ToolCall { name, .. } => self.texts.get(name).copied(),
+            BlockKind::Text | BlockKind::Reasoning | BlockKind::Citation { .. } => None,
+        };
+        known.unwrap_or("input")
     }
 
     /// The offered name of a tool that the model called.

@@ -10,7 +10,7 @@ use super::history::{self, Outcome, Piece, Turn};
 use super::names::{self, Names};
 use super::{Blocks, Decode, Events, Origin, Target, Thinking, function, generate_call_id, push_usage};
 use crate::fault::Fault;
-use sse::SseEvent;
+use rpc::sse::SseEvent;
 
 pub(crate) const FORMAT: &str = "ollama";
 

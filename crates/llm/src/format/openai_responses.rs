@@ -2,6 +2,7 @@
 
 mod decode;
 mod encode;
+mod text_call;
 mod wire;
 
 pub use decode::Decoder;

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use domain::item::ProviderBlock;
 use domain::model::{BlockKind, ModelEvent, ModelInfo, StopReason, Tokens};
+use rpc::sse::SseEvent;
 use serde_json::{Value, json};
-use sse::SseEvent;
 
 use super::{names, unread};
 use crate::fault::Fault;
@@ -56,6 +56,8 @@ pub struct Dialect {
     pub text_tool_calls: bool,
     /// The server loads tools from the result of a search, for models that can.
     pub loads_tools: bool,
+    /// The server takes tools whose calls are plain text, in the Responses API.
+    pub text_tools: bool,
 }
 
 impl Dialect {
@@ -68,6 +70,7 @@ impl Dialect {
         cache_marks: false,
         text_tool_calls: false,
         loads_tools: false,
+        text_tools: false,
     };
 }
 

@@ -163,6 +163,7 @@ impl Frame {
             && (known.max_output, known.temperature) == (prompt.max_output, prompt.temperature)
             && (&known.variant, &known.output_schema) == (&prompt.variant, &prompt.output_schema)
             && known.web_search == prompt.web_search
+            && (&known.text_tools, known.is_sequential) == (&prompt.text_tools, prompt.is_sequential)
     }
 }
 
@@ -178,6 +179,7 @@ fn without_entries(prompt: &Prompt) -> Prompt {
         tools: prompt.tools.clone(),
         output_schema: prompt.output_schema.clone(),
         web_search: prompt.web_search,
+        is_sequential: prompt.is_sequential,
         ..of_history(prompt)
     }
 }
@@ -188,6 +190,7 @@ fn of_history(prompt: &Prompt) -> Prompt {
         max_output: prompt.max_output,
         temperature: prompt.temperature,
         variant: prompt.variant.clone(),
+        text_tools: prompt.text_tools.clone(),
         ..Prompt::default()
     }
 }

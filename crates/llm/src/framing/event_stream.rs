@@ -5,7 +5,7 @@
 
 use super::LIMIT;
 use crate::fault::{Fault, FaultKind};
-use sse::{EventTooLarge, SseEvent};
+use rpc::sse::{EventTooLarge, SseEvent};
 
 const PRELUDE: usize = 12;
 const SMALLEST: usize = PRELUDE + 4;

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use super::LIMIT;
-use sse::{EventTooLarge, SseEvent};
+use rpc::sse::{EventTooLarge, SseEvent};
 
 /// The other fields of server-sent events, and their comments.
 const SKIPPED_FIELDS: [&[u8]; 4] = [b"event:", b"id:", b"retry:", b":"];

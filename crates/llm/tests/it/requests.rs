@@ -3,7 +3,9 @@
 use domain::Part;
 use domain::item::ProviderBlock;
 use domain::model::{Prompt, PromptEntry};
+use domain::tool::TextFormat;
 use llm::Api;
+use llm::format::{Dialect, Target};
 use serde_json::{Value, json};
 
 use crate::support::{prompt, user, with_target};
@@ -245,4 +247,47 @@ fn images_and_errors_of_results_reach_the_model() {
         roles.join(" "),
         "system user assistant tool tool user user assistant user user assistant tool user assistant user"
     );
+}
+
+/// A tool whose call is plain text: with its grammar where the server takes one, a function elsewhere.
+#[test]
+fn a_text_tool_is_custom_on_the_responses_api_and_a_function_elsewhere() {
+    let format = TextFormat { argument: "input", grammar: "start: \"x\"", description: "Writes x." };
+    let (id, name) = ("c1".to_owned(), "eca__read_file".to_owned());
+    let input = json!({"input": "x\ny"});
+    let entries = vec![
+        user("go"),
+        PromptEntry::Call { call_id: id.clone(), name: name.clone(), input, provider: None },
+        PromptEntry::Result {
+            call_id: id,
+            name: name.clone(),
+            parts: vec![Part::text("done")],
+            error: false,
+        },
+    ];
+    let prompt = Prompt { entries, text_tools: vec![(name, format)], is_sequential: true, ..prompt("") };
+    let custom = with_target(Api::OpenAiResponses, "fake/model", |target| {
+        let dialect = Dialect { text_tools: true, ..target.dialect };
+        Api::OpenAiResponses.encode(&prompt, &Target { dialect, ..target.clone() })
+    });
+    let grammar = json!({"type": "grammar", "syntax": "lark", "definition": "start: \"x\""});
+    let tool =
+        json!({"type": "custom", "name": "eca__read_file", "description": "Writes x.", "format": grammar});
+    assert_eq!(custom["tools"][0], tool);
+    assert_eq!(custom["tools"][1]["type"], "function", "only this one");
+    let call =
+        json!({"type": "custom_tool_call", "call_id": "c1", "name": "eca__read_file", "input": "x\ny"});
+    assert_eq!(custom["input"][1], call);
+    assert_eq!(custom["input"][2]["type"], "custom_tool_call_output");
+    assert_eq!(custom["parallel_tool_calls"], false);
+    let plain = encode(Api::OpenAiResponses, &prompt);
+    assert_eq!(
+        (&plain["tools"][0]["type"], &plain["input"][1]["type"]),
+        (&json!("function"), &json!("function_call"))
+    );
+    for api in Api::ALL {
+        assert!(api == Api::OpenAiResponses || !encode(api, &prompt).to_string().contains("lark"), "{api:?}");
+    }
+    assert_eq!(encode(Api::OpenAiChat, &prompt)["parallel_tool_calls"], false);
+    assert_eq!(encode(Api::Anthropic, &prompt)["tool_choice"]["disable_parallel_tool_use"], true);
 }

@@ -6,8 +6,8 @@ use domain::ToolSpec;
 use domain::model::{BlockKind, ModelEvent, Prompt, PromptEntry, StopReason};
 use llm::Api;
 use llm::format::{Dialect, Events, Target};
+use rpc::sse::SseEvent;
 use serde_json::{Value, json};
-use sse::SseEvent;
 
 use crate::support::{entries, info, tool, with_target};
 

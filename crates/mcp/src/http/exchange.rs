@@ -13,8 +13,8 @@ use domain::CancellationToken;
 use futures_util::StreamExt;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{Client, Method, Response, StatusCode, Url};
+use rpc::sse::SseParser;
 use serde_json::Value;
-use sse::SseParser;
 use tokio::sync::mpsc;
 
 use super::message::{StatelessHeaders, error_response, is_response_to, split_batch};

@@ -3,7 +3,6 @@
 //! Invariants: nothing of TLS is loaded for a plain address; no redirect carries a header elsewhere; an address of this
 //! machine is never reached through a proxy.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Client;
@@ -44,16 +43,11 @@ fn builder(local: bool) -> reqwest::ClientBuilder {
 
 /// A client that never speaks TLS, so that it needs no certificates.
 fn plain(local: bool) -> Result<Client, String> {
-    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_root_certificates(rustls::RootCertStore::empty())
-        .with_no_client_auth();
+    let tls = tls::client_without_roots().map_err(|error| error.to_string())?;
     builder(local).tls_backend_preconfigured(tls).build().map_err(|error| error.to_string())
 }
 
 fn secure(local: bool) -> Result<Client, String> {
-    // Installed once for the process; a second installation is refused and means nothing.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    tls::install();
     builder(local).build().map_err(|error| error.to_string())
 }

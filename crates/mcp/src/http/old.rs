@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::{Method, Url};
-use sse::SseParser;
+use rpc::sse::SseParser;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::exchange::{Exchange, HttpSession};

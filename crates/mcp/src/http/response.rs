@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
+use rpc::sse::SseParser;
 use serde_json::Value;
-use sse::SseParser;
 
 use crate::text::single_line;
 

@@ -209,11 +209,7 @@ impl LoginPrompt for Browser {
 }
 
 fn reqwest_client() -> reqwest::Client {
-    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(rustls::RootCertStore::empty())
-        .with_no_client_auth();
+    let tls = tls::client_without_roots().unwrap();
     reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy().build().unwrap()
 }
 

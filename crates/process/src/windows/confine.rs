@@ -52,6 +52,7 @@ impl Confinement {
         _arguments: &[OsString],
         _directory: &Path,
         _set: &[&OsStr],
+        _terminal: bool,
     ) -> Result<Option<Confined>, ProcessError> {
         let support = sandbox_support(&self.sandbox).await;
         if self.allowance.strict || self.sandbox.is_required() {
@@ -74,7 +75,7 @@ pub(crate) struct Attendant {
 }
 
 impl Attendant {
-    pub(crate) async fn was_over_memory(&mut self) -> bool {
+    pub(crate) async fn was_over_memory(&self) -> bool {
         false
     }
 }

@@ -92,7 +92,11 @@ static CLOSED: AtomicBool = AtomicBool::new(false);
 static JOBS: Mutex<Vec<Weak<Job>>> = Mutex::new(Vec::new());
 
 /// The outer error means that nothing is started any more.
-pub(crate) async fn spawn(command: Command, _grace: Duration) -> Result<io::Result<Started>, ProcessError> {
+pub(crate) async fn spawn(
+    command: Command,
+    _grace: Duration,
+    _takes_terminal: bool,
+) -> Result<io::Result<Started>, ProcessError> {
     if CLOSED.load(Ordering::SeqCst) {
         return Err(ProcessError::ShuttingDown);
     }

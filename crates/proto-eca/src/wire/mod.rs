@@ -9,6 +9,7 @@ pub(crate) mod contents;
 pub(crate) mod draft;
 pub(crate) mod history;
 pub(crate) mod jobs;
+pub(crate) mod memory;
 pub(crate) mod notifications;
 pub(crate) mod providers;
 pub(crate) mod requests;

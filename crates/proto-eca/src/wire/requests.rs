@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::completion::{CompletionParams, CompletionResult, NextEditParams};
 use super::history::{ForkParams, HistoryParams, HistoryResult, ListParams, ListResult, OpenResult};
 use super::jobs::{JobList, JobOutputResult, JobParams, KillResult};
+use super::memory::MemoryListResult;
 use super::providers::{LoginAction, LoginInputParams, LoginParams, ProviderList};
 use super::servers::{AddServerParams, AddServerResult, RemoveServerResult, ServerParams};
 use super::{ChatKey, Context, Empty, OfferedContext};
@@ -74,6 +75,7 @@ methods! {
     ProvidersLogout = "providers/logout": LoginParams => Empty;
     CompletionInline = "completion/inline": CompletionParams => CompletionResult;
     CompletionNextEdit = "completion/nextEdit": NextEditParams => CompletionResult;
+    MemoryListMethod = "memory/list": Empty => MemoryListResult;
     JobsList = "jobs/list": Empty => JobList;
     JobsKill = "jobs/kill": JobParams => KillResult;
     JobsReadOutput = "jobs/readOutput": JobParams => JobOutputResult;

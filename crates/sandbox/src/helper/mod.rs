@@ -18,6 +18,7 @@ mod privileges;
 mod requests;
 mod rules;
 mod setup;
+mod ways;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -280,6 +281,9 @@ fn become_command(order: &Order, variables: &lan::Variables, first: Option<&Unix
     let policy = &order.policy;
     if policy.mode == Mode::Namespaces {
         rustix::process::setsid().step("session")?;
+    }
+    if policy.terminal {
+        privileges::take_terminal()?;
     }
     ignore_asking(false);
     std::env::set_current_dir(&policy.directory).step("the working directory")?;

@@ -21,6 +21,7 @@ use rustix::mount::{
 
 use super::git_copy::GitCopy;
 use super::guards::{self, Guards};
+use super::ways::Ways;
 use super::{Setup, SetupError, Step};
 use crate::policy::Policy;
 
@@ -28,7 +29,7 @@ const READ_ONLY: u64 = 0x1;
 const NO_SETUID: u64 = 0x2;
 
 /// Folders that are made anew, in which something may have to be shown again.
-const REPLACED: &[&str] = &["/run", "/tmp", "/var/tmp"];
+pub(super) const REPLACED: &[&str] = &["/run", "/tmp", "/var/tmp"];
 
 /// Devices without a memory of their own.
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
@@ -46,12 +47,14 @@ pub(super) fn build(policy: &Policy) -> Setup<Vec<GitCopy>> {
     let copies: Vec<GitCopy> = policy.git_copies.iter().filter_map(GitCopy::make).collect();
     let mut layers = collect_layers(policy, &copies)?;
     layers.extend(covers(policy)?);
+    let ways = Ways::find(&policy.exposed);
     // The root first; of two for one path, the stricter one last.
     layers.sort_by_key(|layer| (layer.path.components().count(), layer.rank));
     set_attributes(CWD, c"/", READ_ONLY | NO_SETUID).step("read-only root")?;
     own_devices(devices, policy.memory)?;
     own_tmpfs("/run").step("/run")?;
     temporary.attach()?;
+    ways.make();
     for layer in layers {
         layer.attach()?;
     }

@@ -42,6 +42,13 @@ pub(super) fn drop_all() -> Setup<()> {
     rustix::thread::set_capabilities(None, sets).step("capabilities")
 }
 
+/// Makes the pseudo-terminal on descriptor 0 the terminal of the session that this process has begun.
+pub(super) fn take_terminal() -> Setup<()> {
+    // SAFETY: a plain system call with numbers.
+    let done = unsafe { libc::ioctl(0, libc::TIOCSCTTY, 0) };
+    if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()).step("terminal") }
+}
+
 /// Only input, output and errors reach the command.
 pub(super) fn close_descriptors() {
     // SAFETY: a plain system call. Descriptors are marked instead of closed, so nothing here loses its own.

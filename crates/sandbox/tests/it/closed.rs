@@ -144,6 +144,13 @@ async fn programs_below_tmp_are_seen_with_their_folders() {
         assert_eq!(text, "part of server\n");
         let text = run(process::Spawn::new("sh").arg(root.join("target/debug/server"))).await;
         assert_eq!(text, "part of server\n");
+        // As a setting may write it: by way of another folder, and of a link.
+        std::os::unix::fs::symlink("target", root.join("link")).unwrap();
+        for way in ["tools/../target/debug/server", "link/debug/server", "tools/bin/../../link/debug/server"]
+        {
+            let text = run(process::Spawn::new("sh").arg(root.join(way))).await;
+            assert_eq!(text, "part of server\n", "{way}");
+        }
         assert_eq!(
             run(process::Spawn::shell("tool && cat main.txt && touch made")).await,
             "shared text\nmain\n"

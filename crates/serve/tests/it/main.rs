@@ -74,7 +74,7 @@ impl Served {
             body_limit: serve::body_limit,
         };
         tokio::spawn(host.serve(site, serve::is_open, std::future::pending()));
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        tls::install();
         let client = reqwest::Client::builder().no_proxy().timeout(WAIT).build().unwrap();
         let (origin, link) = (bound.origin(), bound.new_link().unwrap());
         let token = link.split("#token=").nth(1).unwrap().to_owned();

@@ -10,6 +10,7 @@ use domain::command::SessionSettings;
 use domain::event::{ContextUse, Fact, Notice, Outcome, PrefixBreak, SessionOpened, SessionUsage, Spent};
 use domain::item::{HookRun, Item, ItemKind, Part, PlanEntry, ProviderBlock};
 use domain::model::Tokens;
+use domain::note::Note;
 use domain::taint::Taint;
 use domain::{AskId, Failure, ItemId, SessionId, TurnId};
 use serde::Deserialize;
@@ -191,6 +192,12 @@ impl From<ItemKindV1<'_>> for ItemKind {
                 error: error.into_owned(),
                 call: call.map(ItemId),
             })),
+            ItemKindV1::Note { about, text, parts } => match about.into_domain() {
+                Some(about) => {
+                    Self::Note(Box::new(Note { about, text: text.into_owned(), parts: all(parts) }))
+                }
+                None => Self::SystemText { text: text.into_owned() },
+            },
             ItemKindV1::Bookmark { text } => Self::Flag { text: text.into_owned() },
             ItemKindV1::Plan { entries } => Self::SystemText { text: plan_text(&entries) },
             ItemKindV1::Subagent { name } => Self::SystemText { text: format!("Subagent: {name}") },

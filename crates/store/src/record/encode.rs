@@ -176,6 +176,11 @@ impl<'a> From<&'a ItemKind> for ItemKindV1<'a> {
                 call: run.call.map(|call| call.0),
             },
             ItemKind::Flag { text } => Self::Bookmark { text: text.into() },
+            ItemKind::Note(note) => Self::Note {
+                about: (&note.about).into(),
+                text: (&note.text).into(),
+                parts: borrow_all(&note.parts),
+            },
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod decode;
 mod encode;
+mod note;
 mod tool_call;
 
 use std::borrow::Cow;
@@ -18,6 +19,7 @@ use serde_json::Value;
 
 pub(crate) use decode::decode_fact;
 pub(crate) use encode::to_json;
+use note::NoteAboutV1;
 use tool_call::ToolCallV1;
 
 /// One fact.
@@ -244,6 +246,13 @@ pub(crate) enum ItemKindV1<'a> {
     SystemText {
         #[serde(borrow)]
         text: Cow<'a, str>,
+    },
+    Note {
+        about: NoteAboutV1,
+        #[serde(borrow)]
+        text: Cow<'a, str>,
+        #[serde(borrow, default)]
+        parts: Vec<PartV1<'a>>,
     },
 }
 

@@ -175,6 +175,8 @@ impl Screen {
             pair("Secrets read", list_or_none(self.taint.secrets())),
             pair("Instructions", list_or_none(&self.intro.instructions)),
         ];
+        lines.extend(self.intro.places.iter().map(|line| pair("Counts", line.clone())));
+        lines.extend(self.intro.left_out.iter().map(|line| pair("Does not count", line.clone())));
         lines.extend(mcp_servers(&self.servers).map(|server| pair("MCP server", server_line(server))));
         Page::new("Status", lines)
     }

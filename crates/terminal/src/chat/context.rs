@@ -64,6 +64,7 @@ fn sources(transcript: &Transcript) -> Vec<(String, u64)> {
             | ItemKind::Command { .. }
             | ItemKind::SystemText { .. }
             | ItemKind::Hook(_)
+            | ItemKind::Note(_)
             | ItemKind::Flag { .. } => continue,
         };
         let tokens = letters / TOKEN_LETTERS;

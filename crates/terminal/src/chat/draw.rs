@@ -157,11 +157,26 @@ fn facts(screen: &Screen) -> Vec<(&'static str, String)> {
     if !intro.instructions.is_empty() {
         facts.push(("Instructions", intro.instructions.join(", ")));
     }
+    for (name, lines) in [("Also used", &intro.places), ("Not used", &intro.left_out)] {
+        if !lines.is_empty() {
+            facts.push((name, shortened(lines)));
+        }
+    }
     let servers: Vec<String> = mcp_servers(&screen.servers).map(server_line).collect();
     if !servers.is_empty() {
         facts.push(("MCP servers", servers.join(", ")));
     }
     facts
+}
+
+/// The first lines of a list that `/status` shows whole.
+fn shortened(lines: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let mut text = lines.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join("; ");
+    if lines.len() > SHOWN {
+        text.push_str(&format!("; {} more (/status)", lines.len() - SHOWN));
+    }
+    text
 }
 
 /// The input that receives keys: the prompt, the reason for a refusal, or a field of a form.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use domain::command::{ContextQuery, SessionSettings, UserPrompt};
+use domain::job::JobStatus;
 use domain::store::ListFilter;
 use domain::tool::ServerAction;
 use domain::{AskId, Command, Failure, ItemId, SessionId};
@@ -58,6 +59,7 @@ impl ChatLoop {
             Effect::Commands { query } => self.look_up_commands(query),
             Effect::Contexts { query } => self.look_up_contexts(query, CONTEXT_TRIES),
             Effect::Catalog => self.look_up_catalog(),
+            Effect::Jobs => self.count_jobs(),
             Effect::Servers => self.look_up_servers(),
             Effect::ServerAction { name, action } => self.act_on_server(name, action),
             Effect::Shell(command) => self.shell(command, Shown::InChat),
@@ -194,6 +196,17 @@ impl ChatLoop {
             |chat_loop, catalog| match catalog {
                 Ok(catalog) => chat_loop.screen.apply_update(Update::Catalog(catalog)),
                 Err(failure) => chat_loop.screen.apply_update(Update::Failed(failure)),
+            },
+        );
+    }
+
+    fn count_jobs(&mut self) {
+        self.call(
+            |reply| Command::Jobs { reply },
+            |chat_loop, jobs| {
+                let jobs = jobs.unwrap_or_default();
+                let running = jobs.iter().filter(|job| job.status == JobStatus::Running).count();
+                chat_loop.screen.apply_update(Update::Jobs(running));
             },
         );
     }

@@ -127,7 +127,13 @@ impl TranscriptEntry {
     /// It can be folded to one line.
     pub(crate) fn is_foldable(&self) -> bool {
         let Body::Item(item) = &self.body else { return false };
-        matches!(item.kind, ItemKind::ToolCall(_) | ItemKind::Reasoning { .. } | ItemKind::Compaction { .. })
+        matches!(
+            item.kind,
+            ItemKind::ToolCall(_)
+                | ItemKind::Reasoning { .. }
+                | ItemKind::Compaction { .. }
+                | ItemKind::Note(_)
+        )
     }
 
     /// A call that waits for approval is open by default; everything else is folded.
@@ -246,6 +252,11 @@ fn item_rows(item: &Item, open: bool, ended: bool, columns: usize, theme: &Theme
             let title = format!("Hook {}", clean_line(&run.name));
             let text = [run.output.as_str(), run.error.as_str()].join("\n");
             folded_rows("↪", &title, text.trim(), open, columns, theme)
+        }
+        ItemKind::Note(note) => {
+            let said = note.parts.iter().map(tool::part_text);
+            let text: Vec<&str> = std::iter::once(note.text.as_str()).chain(said).collect();
+            folded_rows("›", &clean_line(&note.text), &text.join("\n"), open, columns, theme)
         }
         ItemKind::Flag { text } if text.is_empty() => Vec::new(),
         ItemKind::Flag { text } => {

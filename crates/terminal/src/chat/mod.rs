@@ -91,6 +91,10 @@ pub struct Intro {
     pub branch: Option<String>,
     /// Files with instructions for the model.
     pub instructions: Vec<String>,
+    /// Other files of the workspace that count, each with what it brings.
+    pub places: Vec<String>,
+    /// Files that do not count, each with the reason.
+    pub left_out: Vec<String>,
 }
 
 /// Finds the files that a text names.

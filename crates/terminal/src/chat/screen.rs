@@ -65,6 +65,8 @@ pub enum Effect {
         query: String,
     },
     Catalog,
+    /// Counts the commands that run in the background.
+    Jobs,
     Servers,
     ServerAction {
         name: String,
@@ -115,6 +117,8 @@ pub enum Effect {
 #[derive(Debug)]
 pub enum Update {
     Catalog(Catalog),
+    /// So many commands run in the background.
+    Jobs(usize),
     /// The screen shows this chat from now on.
     Opened(Box<SessionInfo>),
     Commands {
@@ -176,6 +180,8 @@ pub struct Screen {
     pub intro: Intro,
     pub catalog: Catalog,
     pub servers: Vec<ToolServer>,
+    /// Commands that run in the background.
+    pub jobs: usize,
     /// Outputs of shell commands for the next prompt.
     pub(super) next_contexts: Vec<Context>,
     /// Images that were pasted so far.
@@ -237,6 +243,7 @@ impl Screen {
             intro: Intro::default(),
             catalog: Catalog::default(),
             servers: Vec::new(),
+            jobs: 0,
             next_contexts: Vec::new(),
             images: 0,
             session: None,
@@ -323,7 +330,7 @@ impl Screen {
             }
             EventBody::Catalog(CatalogKind::Models) => self.push_effect(Effect::Catalog),
             EventBody::Catalog(CatalogKind::ToolServers) => self.request_servers(),
-            EventBody::Catalog(CatalogKind::Jobs) => {}
+            EventBody::Catalog(CatalogKind::Jobs) => self.push_effect(Effect::Jobs),
             EventBody::Lost { failure } => {
                 self.transcript.add_notice(Level::Error, failure.to_string());
                 self.is_steering_late = false;

@@ -56,6 +56,7 @@ fn pieces(screen: &Screen) -> Vec<Piece> {
     push(6, model, theme.text);
     push(5, clean_line(screen.behavior()), theme.dim);
     push(7, if screen.taint.is_tainted() { "tainted".to_owned() } else { String::new() }, theme.dim);
+    push(7, jobs(screen.jobs), theme.accent);
     push(7, context(&screen.usage), theme.dim);
     push(4, tokens(&screen.usage), theme.dim);
     push(9, if screen.vi.is_normal { "NORMAL".to_owned() } else { String::new() }, theme.accent);
@@ -65,6 +66,15 @@ fn pieces(screen: &Screen) -> Vec<Piece> {
         push(1, "F1: keys".to_owned(), theme.dim);
     }
     pieces
+}
+
+/// Commands that run in the background; `/jobs` lists them.
+fn jobs(running: usize) -> String {
+    match running {
+        0 => String::new(),
+        1 => "1 job".to_owned(),
+        more => format!("{more} jobs"),
+    }
 }
 
 fn activity(screen: &Screen, since: std::time::Instant) -> String {

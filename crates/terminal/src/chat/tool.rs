@@ -197,7 +197,7 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn part_text(part: &Part) -> &str {
+pub(super) fn part_text(part: &Part) -> &str {
     match part {
         Part::Text { text } => text,
         Part::Image { .. } => "(an image)",

@@ -13,6 +13,7 @@ impl Screen {
     pub fn apply_update(&mut self, update: Update) {
         match update {
             Update::Catalog(catalog) => self.catalog = catalog,
+            Update::Jobs(running) => self.jobs = running,
             Update::Opened(info) => self.show_session(*info),
             Update::Commands { query, found } => {
                 self.looked_up = Some((query.clone(), found.iter().any(|command| command.name == query)));

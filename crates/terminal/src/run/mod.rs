@@ -49,6 +49,8 @@ pub struct RunOptions {
     /// The models to continue with after a failure, in order.
     pub failover: Vec<String>,
     pub max_steps: Option<u32>,
+    /// Go on until this command succeeds.
+    pub until: Option<String>,
     pub timeout: Option<Duration>,
     /// Stops the turn.
     pub stop: CancellationToken,
@@ -170,13 +172,7 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
     let info = open_session(&commands, existing, options.task.clone(), change.clone()).await?;
     let mut follower = Follower::new(commands.clone(), link.events);
     follower.follow(info.id.clone(), info.newest);
-    let limits = TurnLimits {
-        max_steps: options.max_steps,
-        max_cost: options.max_cost,
-        failover: options.failover.clone(),
-        output_schema: options.schema.clone(),
-        ..TurnLimits::default()
-    };
+    let limits = turn_limits(&options);
     let (text, contexts) = (options.prompt.clone(), options.contexts.clone());
     let prompt = UserPrompt { text, contexts, change, limits: limits.clone(), ..UserPrompt::default() };
     let session = info.id.clone();
@@ -201,6 +197,17 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
         cost_before: info.usage.session_cost.unwrap_or(0.0),
         output: OutputState::default(),
     })
+}
+
+fn turn_limits(options: &RunOptions) -> TurnLimits {
+    TurnLimits {
+        max_steps: options.max_steps,
+        max_cost: options.max_cost,
+        failover: options.failover.clone(),
+        output_schema: options.schema.clone(),
+        until: options.until.clone(),
+        ..TurnLimits::default()
+    }
 }
 
 /// A setting of the command line that means nothing is a mistake of this call: a run without a rule would do more than
@@ -445,6 +452,12 @@ impl Run {
             Some(Outcome::Stopped | Outcome::Interrupted) => failed(Exit::Failed, "stopped", "Stopped."),
             Some(Outcome::Failed { failure }) if failure.kind == FailureKind::Quota => {
                 failed(Exit::Spent, "spent", &failure.to_string())
+            }
+            // The command of the goal itself could not be approved.
+            Some(Outcome::Failed { failure })
+                if self.limits.until.is_some() && self.output.approval_missing =>
+            {
+                failed(Exit::NeedsApproval, "needsApproval", &failure.to_string())
             }
             Some(Outcome::Failed { failure }) if failure.kind == FailureKind::User && !self.is_answered => {
                 failed(Exit::Usage, "failed", &failure.to_string())

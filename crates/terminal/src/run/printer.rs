@@ -151,6 +151,8 @@ impl OutputState {
             self.print_growth(item.id, Channel::Reasoning, 0, text, printer);
         } else if let ItemKind::ToolCall(call) = &item.kind {
             self.print_call(item.id, call, printer);
+        } else if let ItemKind::Note(note) = &item.kind {
+            printer.notice(&note.text);
         } else if let ItemKind::SystemText { text } = &item.kind {
             printer.text(text);
             self.answer.push_str(text);

@@ -9,7 +9,7 @@ use domain::event::{Fact, SessionUsage};
 use domain::model::Tokens;
 use domain::tool::{ServerStatus, ToolServer};
 use domain::tool_call::{Origin, ToolCall, ToolState};
-use domain::{AskId, Item, ItemId, ItemKind, Outcome, Part, TurnId};
+use domain::{AskId, Event, EventBody, Item, ItemId, ItemKind, Outcome, Part, TurnId};
 use terminal::chat::screen::{Effect, Update};
 
 use crate::screen::Bench;
@@ -248,4 +248,19 @@ fn the_user_is_called_only_while_looking_elsewhere() {
     assert!(!notified(Some(true), true, 1), "the user sees it");
     assert!(notified(Some(false), false, 60), "the end of a long turn");
     assert!(!notified(Some(false), false, 2), "not of a short one");
+}
+
+#[test]
+fn the_status_line_counts_jobs() {
+    let mut bench = Bench::new();
+    let event = Event { session: None, body: EventBody::Catalog(domain::event::CatalogKind::Jobs) };
+    bench.screen.handle_event(&event);
+    assert_eq!(bench.effects(), [Effect::Jobs]);
+    for (running, mark) in [(0, None), (1, Some("1 job")), (3, Some("3 jobs"))] {
+        bench.screen.apply_update(Update::Jobs(running));
+        let seen = bench.seen(100, 10);
+        let status = seen.lines().last().unwrap_or_default();
+        assert_eq!(status.contains("job"), mark.is_some(), "{status}");
+        assert!(mark.is_none_or(|mark| status.contains(mark)), "{status}");
+    }
 }

@@ -48,3 +48,44 @@ pub fn file_change(path: &Path, shown: &str, old: Option<&str>, new: &str) -> Fi
         new_text: kept(new),
     }
 }
+
+/// A file that goes away.
+pub fn deletion(path: &Path, shown: &str, old: &str) -> FileChange {
+    let change = file_change(path, shown, Some(old), "");
+    let diff = change.diff.replacen(&format!("+++ b/{shown}\n"), "+++ /dev/null\n", 1);
+    FileChange { diff, new_text: None, ..change }
+}
+
+/// A file that gets another name, with what else changes in it.
+pub fn renaming(from: &str, to: &str, change: Option<FileChange>, path: &Path) -> FileChange {
+    let head = format!("rename from {from}\nrename to {to}\n");
+    match change {
+        Some(change) => FileChange {
+            diff: format!("{head}{}", change.diff),
+            path: path.to_owned(),
+            old_text: None,
+            new_text: None,
+            ..change
+        },
+        None => FileChange {
+            path: path.to_owned(),
+            diff: head,
+            lines_added: 0,
+            lines_removed: 0,
+            old_text: None,
+            new_text: None,
+        },
+    }
+}
+
+/// Changes of several files as one, told by the diff alone.
+pub fn combined(mut changes: Vec<FileChange>) -> Option<FileChange> {
+    if changes.len() < 2 {
+        return changes.pop();
+    }
+    let sum = |count: fn(&FileChange) -> u32| changes.iter().map(count).fold(0, u32::saturating_add);
+    let (lines_added, lines_removed) = (sum(|it| it.lines_added), sum(|it| it.lines_removed));
+    let diff = changes.iter().map(|change| change.diff.as_str()).collect();
+    let path = changes.swap_remove(0).path;
+    Some(FileChange { path, diff, lines_added, lines_removed, old_text: None, new_text: None })
+}

@@ -109,6 +109,22 @@ pub fn replace(path: &ResolvedPath, expected: Option<&[u8]>, bytes: &[u8]) -> Re
     Ok(if links > 1 { WriteMethod::Unlinked { links } } else { WriteMethod::Renamed })
 }
 
+/// Deletes a file that still holds `expected`.
+pub fn remove(path: &ResolvedPath, expected: &[u8]) -> Result<(), String> {
+    let shown = path.shown();
+    let describe_error = |error: io::Error| format!("{shown} cannot be deleted: {error}.");
+    let (folder, name) = path.folder().map_err(describe_error)?;
+    let Some(current) = folder.open_file(&name).map_err(describe_error)? else {
+        return Err(format!("{shown} was deleted meanwhile."));
+    };
+    let mut now = Vec::new();
+    current.take(expected.len() as u64 + 1).read_to_end(&mut now).map_err(describe_error)?;
+    if now != expected {
+        return Err(format!("{shown} was changed by somebody else just now. Read it again."));
+    }
+    folder.remove_file(&name).and_then(|()| folder.sync()).map_err(describe_error)
+}
+
 /// Other names lead to the same file (hard links), wherever they are.
 pub fn has_other_names(path: &ResolvedPath) -> bool {
     path.open().is_ok_and(|file| {

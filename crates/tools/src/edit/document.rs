@@ -53,6 +53,11 @@ impl Document {
         Self { bytes: text.as_bytes().to_vec(), encoding: Encoding::Utf8, mark: 0, text: text.to_owned() }
     }
 
+    /// The same file after a change that [`Self::splice`] made.
+    pub(super) fn after(&self, bytes: Vec<u8>, text: String) -> Self {
+        Self { bytes, text, ..*self }
+    }
+
     pub fn text(&self) -> &str {
         &self.text
     }

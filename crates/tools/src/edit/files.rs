@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use domain::tool::{Invocation, Scope};
-use domain::tool_call::{Details, Location};
+use domain::tool_call::{Details, FileChange, Location};
 use domain::{CancellationToken, HostCall, HostReply, Review};
 
 use super::diff::file_change;
@@ -43,12 +43,25 @@ impl Files {
     /// What a change would do, as far as the disk tells.
     pub fn review(&self, text: &str, change: &Change, scope: &Scope) -> Result<Review, String> {
         let mut review = Review { changes: true, ..Review::default() };
-        let path = self.paths.review("path", text, scope, &mut review)?;
+        let (summary, change) = self.review_change(text, change, scope, &mut review)?;
+        review.summary = summary;
+        review.details = change.map(Details::FileChange);
+        Ok(review)
+    }
+
+    /// Adds one of several changes to a review. Says what it would be, and what it would look like where that is known.
+    pub fn review_change(
+        &self,
+        text: &str,
+        change: &Change,
+        scope: &Scope,
+        review: &mut Review,
+    ) -> Result<(String, Option<FileChange>), String> {
+        let path = self.paths.review("path", text, scope, review)?;
         review.locations.push(Location { path: path.path().to_owned(), line: None });
         // A refusal could show what is in it. The rule decides about the path.
         if ForbiddenPaths::new(scope)?.contains(path.path()) {
-            review.summary = format!("Changing {}", path.shown());
-            return Ok(review);
+            return Ok((format!("Changing {}", path.shown()), None));
         }
         let known = self.seen.get(&scope.session, path.path());
         let read = known.filter(|entry| entry.how != SeenVia::Reviewed);
@@ -68,27 +81,19 @@ impl Files {
         let old = document.as_ref().map(Document::text);
         let planned = plan(document.as_ref(), change);
         let texts = planned.as_ref().ok().map(|planned| (old.unwrap_or_default(), planned.text.as_str()));
-        run_later::require_approval(&path, texts, &mut review);
-        match planned {
-            Ok(planned) => {
-                let change = file_change(path.path(), path.shown(), old, &planned.text);
-                review.details = Some(Details::FileChange(change));
-            }
+        run_later::require_approval(&path, texts, review);
+        let change = match planned {
+            Ok(planned) => Some(file_change(path.path(), path.shown(), old, &planned.text)),
             // The client's text or a file that only an approved call may look at decides later.
-            Err(_) if in_client || !path.is_inside() => {}
+            Err(_) if in_client || !path.is_inside() => None,
             Err(refused) => return Err(refused.into_message(read.is_some())),
+        };
+        if let Some(document) = &document {
+            let stamp = TextStamp::from_text(document.text());
+            self.seen.record(&scope.session, path.path(), stamp, SeenVia::Reviewed);
         }
         let what = if document.is_some() { "Editing" } else { "Creating" };
-        review.summary = format!("{what} {}", path.shown());
-        if let Some(document) = &document {
-            self.seen.record(
-                &scope.session,
-                path.path(),
-                TextStamp::from_text(document.text()),
-                SeenVia::Reviewed,
-            );
-        }
-        Ok(review)
+        Ok((format!("{what} {}", path.shown()), change))
     }
 
     /// The file as the client or the disk has it, refused where the two differ and the disk is to be written.
@@ -204,7 +209,7 @@ impl Files {
         blocking(move || work(&files, path)).await
     }
 
-    fn load_document(&self, path: &ResolvedPath) -> Result<Option<Document>, String> {
+    pub(crate) fn load_document(&self, path: &ResolvedPath) -> Result<Option<Document>, String> {
         let Some(loaded) = disk::load(path, self.limits.file_bytes)? else { return Ok(None) };
         match Document::read(loaded.bytes) {
             Ok(document) => Ok(Some(document)),

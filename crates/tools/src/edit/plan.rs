@@ -2,13 +2,31 @@
 
 use super::document::{Document, Encoding, Splice};
 use super::line_ends::NormalizedText;
-use super::matching::{self, NoMatch, Replacement};
+use super::matching::{self, NoMatch, Repair, Replacement};
+use super::patch::{self, Hunk};
 
 /// What a model asks for.
 #[derive(Clone, Debug)]
 pub enum Change {
-    Replace { old: String, new: String, all: bool },
-    WriteAll { content: String },
+    Replace {
+        old: String,
+        new: String,
+        all: bool,
+    },
+    /// Several replacements, each in what the ones before it left.
+    ReplaceEach(Vec<TextEdit>),
+    Patch(Vec<Hunk>),
+    WriteAll {
+        content: String,
+    },
+}
+
+/// One of several replacements.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TextEdit {
+    pub old: String,
+    pub new: String,
+    pub all: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,8 +35,8 @@ pub struct PlannedChange {
     pub text: String,
     /// How many places were changed.
     pub replacements: usize,
-    /// The whitespace of the text that was looked for was not that of the file.
-    pub forgiven: bool,
+    /// What was wrong in the text that was looked for.
+    pub repair: Repair,
 }
 
 /// Why a change cannot be made.
@@ -53,23 +71,27 @@ impl From<&str> for RefusedChange {
 /// `None`: the file does not exist.
 pub fn plan(before: Option<&Document>, change: &Change) -> Result<PlannedChange, RefusedChange> {
     match (change, before) {
-        (Change::Replace { .. }, None) => Err("The file does not exist. Use write_file to create it.".into()),
-        (Change::Replace { old, new, all }, Some(document)) => {
-            replace(document, NormalizedText::new(old).text(), NormalizedText::new(new).text(), *all)
-        }
         (Change::WriteAll { content }, None) => Ok(PlannedChange {
             bytes: content.as_bytes().to_vec(),
             text: content.clone(),
             replacements: 1,
-            forgiven: false,
+            repair: Repair::Exact,
         }),
         (Change::WriteAll { content }, Some(document)) => {
             replace_all_text(document, content).map_err(RefusedChange::from)
         }
+        (Change::Replace { .. } | Change::ReplaceEach(_) | Change::Patch(_), None) => {
+            Err("The file does not exist. Use write_file to create it.".into())
+        }
+        (Change::Replace { old, new, all }, Some(document)) => replace(document, old, new, *all),
+        (Change::ReplaceEach(edits), Some(document)) => replace_each(document, edits),
+        (Change::Patch(hunks), Some(document)) => apply_hunks(document, hunks),
     }
 }
 
 fn replace(document: &Document, old: &str, new: &str, all: bool) -> Result<PlannedChange, RefusedChange> {
+    let (old, new) = (NormalizedText::new(old), NormalizedText::new(new));
+    let (old, new) = (old.text(), new.text());
     if old.is_empty() {
         return Err("The text to replace is empty. Use write_file to write a whole file.".into());
     }
@@ -78,16 +100,52 @@ fn replace(document: &Document, old: &str, new: &str, all: bool) -> Result<Plann
     }
     let plain = NormalizedText::new(document.text());
     let found = matching::find(plain.text(), Replacement { old, new, all })
-        .map_err(|missed| explain_miss(&missed, plain.text()))?;
-    let mut splices: Vec<Splice> = Vec::new();
-    for (range, new) in &found.changes {
-        splices.extend(plain.change(range.clone(), new));
-    }
-    let planned = apply(document, &splices, found.changes.len(), found.forgiven)?;
+        .map_err(|missed| explain_miss(missed, "or set all_occurrences"))?;
+    let planned = apply_changes(document, &plain, &found.changes, found.repair)?;
     if planned.bytes == document.bytes() {
         return Err("The file already says that, so nothing would change.".into());
     }
     Ok(planned)
+}
+
+fn replace_each(document: &Document, edits: &[TextEdit]) -> Result<PlannedChange, RefusedChange> {
+    let mut now = document.clone();
+    let (mut replacements, mut repair) = (0, Repair::Exact);
+    for (number, TextEdit { old, new, all }) in edits.iter().enumerate() {
+        let planned = replace(&now, old, new, *all).map_err(|refused| RefusedChange {
+            reason: format!("Edit {} of {}: {} No edit was made.", number + 1, edits.len(), refused.reason),
+            ..refused
+        })?;
+        replacements += planned.replacements;
+        repair = repair.max(planned.repair);
+        now = now.after(planned.bytes, planned.text);
+    }
+    Ok(PlannedChange { bytes: now.bytes().to_vec(), text: now.text().to_owned(), replacements, repair })
+}
+
+fn apply_hunks(document: &Document, hunks: &[Hunk]) -> Result<PlannedChange, RefusedChange> {
+    let plain = NormalizedText::new(document.text());
+    let placed = patch::place_all(plain.text(), hunks).map_err(|missed| {
+        let refused = explain_miss(missed.why, "or put `@@ ` and the line that opens its function before it");
+        let which = if hunks.len() == 1 { String::new() } else { format!("Hunk {}: ", missed.hunk) };
+        RefusedChange { reason: format!("{which}{}", refused.reason), ..refused }
+    })?;
+    let planned = apply_changes(document, &plain, &placed.changes, placed.repair)?;
+    if planned.bytes == document.bytes() {
+        return Err("The file already says that, so nothing would change.".into());
+    }
+    Ok(planned)
+}
+
+fn apply_changes(
+    document: &Document,
+    plain: &NormalizedText<'_>,
+    changes: &[(std::ops::Range<usize>, String)],
+    repair: Repair,
+) -> Result<PlannedChange, String> {
+    let splices: Vec<Splice> =
+        changes.iter().flat_map(|(range, new)| plain.change(range.clone(), new)).collect();
+    apply(document, &splices, changes.len(), repair)
 }
 
 /// Lines that stay keep their bytes. Text with `\r\n` of its own is taken as it is written.
@@ -106,14 +164,14 @@ fn replace_all_text(document: &Document, content: &str) -> Result<PlannedChange,
         let plain = NormalizedText::new(document.text());
         plain.change(0..plain.text().len(), content)
     };
-    apply(document, &splices, 1, false)
+    apply(document, &splices, 1, Repair::Exact)
 }
 
 fn apply(
     document: &Document,
     splices: &[Splice],
     replacements: usize,
-    forgiven: bool,
+    repair: Repair,
 ) -> Result<PlannedChange, String> {
     let bytes = document.splice(splices)?;
     let mut text = String::with_capacity(document.text().len());
@@ -124,29 +182,36 @@ fn apply(
         at = range.end;
     }
     text.push_str(&document.text()[at..]);
-    Ok(PlannedChange { bytes, text, replacements, forgiven })
+    Ok(PlannedChange { bytes, text, replacements, repair })
 }
 
-fn explain_miss(missed: &NoMatch, text: &str) -> RefusedChange {
+/// `advice`: what else helps where the text is there more than once.
+fn explain_miss(missed: NoMatch, advice: &str) -> RefusedChange {
     match missed {
         NoMatch::Ambiguous { count, lines } => {
             let lines: Vec<String> = lines.iter().map(usize::to_string).collect();
             let lines = lines.join(", ");
             RefusedChange::from(format!(
                 "The text to replace is there {count} times, at lines {lines}. Give more lines around it so that it \
-                 is there once, or set all_occurrences."
+                 is there once, {advice}."
             ))
         }
         NoMatch::Absent { nearest } => {
             let reason =
                 "The text to replace is not in the file. Read the file again and copy the text from it.";
-            let excerpt = nearest.map(|line| {
-                let from = line.saturating_sub(3);
-                let mut near = text.split('\n').skip(from).take(9).collect::<Vec<_>>().join("\n");
-                near.truncate(near.floor_char_boundary(2_000));
-                format!("Most like it are the lines from {}:\n{near}", from + 1)
-            });
-            RefusedChange { reason: reason.to_owned(), excerpt }
+            RefusedChange { reason: reason.to_owned(), excerpt: nearest }
+        }
+        NoMatch::Doubtful { line, nearest } => {
+            let reason = format!(
+                "The text at line {line} differs from yours in its blanks or quotes, and it is in doubt how your new text \
+                 is to be written there. Copy the text from the file."
+            );
+            RefusedChange { reason, excerpt: nearest }
+        }
+        NoMatch::UnclearEscapes => {
+            "The text has `\\n` where the file has line ends, and what its other escapes mean is in doubt. Send real line \
+             ends."
+                .into()
         }
     }
 }

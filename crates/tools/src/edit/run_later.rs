@@ -1,11 +1,11 @@
 //! Files that other programs run by themselves: a change of one needs an approval of its own.
 //!
-//! Knows the part of `package.json` that package managers run; the names of the other files are in `project_files`.
+//! Knows the part of `package.json` that package managers run; the names of the other files are in `platform::project_files`.
 
 use std::path::Path;
 
 use domain::Review;
-use project_files::runs_later;
+use platform::project_files::runs_later;
 use serde_json::Value;
 
 use crate::paths::ResolvedPath;

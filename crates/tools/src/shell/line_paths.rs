@@ -7,7 +7,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use domain::tool::Scope;
-use project_files::resolve_links;
+use platform::resolve_links;
 
 use super::{Command, ShellLine, Word, git, keys};
 

@@ -12,6 +12,7 @@ mod keys;
 mod line_paths;
 mod parse;
 mod plain_sed;
+pub mod quiet;
 mod read_only;
 mod risky;
 mod word;

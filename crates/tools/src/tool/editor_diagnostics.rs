@@ -73,12 +73,17 @@ impl EditorDiagnostics {
                 let _ = write!(out, "[{} more; ask for one file]", all.len() - number);
                 break;
             }
-            let short = scope.roots.first().and_then(|root| one.path.strip_prefix(root).ok());
-            let path = short.unwrap_or(&one.path).display();
-            let code = one.code.as_ref().map_or(String::new(), |code| format!(" [{code}]"));
-            let (line, character) = (one.start.line, one.start.character);
-            let _ = writeln!(out, "{path}:{line}:{character} {}: {}{code}", one.severity, one.message);
+            let _ = writeln!(out, "{}", describe_line(one, scope));
         }
         out.trim_end().to_owned()
     }
+}
+
+/// `src/main.rs:3:5 error: mismatched types [E0308]`
+pub(super) fn describe_line(one: &Diagnostic, scope: &Scope) -> String {
+    let short = scope.roots.first().and_then(|root| one.path.strip_prefix(root).ok());
+    let path = short.unwrap_or(&one.path).display();
+    let code = one.code.as_ref().map_or(String::new(), |code| format!(" [{code}]"));
+    let (line, character) = (one.start.line, one.start.character);
+    format!("{path}:{line}:{character} {}: {}{code}", one.severity, one.message)
 }

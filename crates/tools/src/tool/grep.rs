@@ -10,6 +10,7 @@ use domain::{CancellationToken, Review};
 use globset::{GlobBuilder, GlobMatcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use platform::project_files;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -19,6 +20,7 @@ use crate::lenient;
 use crate::offered::BuiltInTool;
 use crate::options::Limits;
 use crate::paths::{ForbiddenPaths, ResolvedPath};
+use crate::sealed;
 use crate::walk::Walk;
 
 const MAX_LINE: usize = 400;
@@ -38,7 +40,7 @@ pub struct Input {
     /// Only files with such names: *.{ts,tsx}
     #[serde(default)]
     include: Option<String>,
-    /// MatchLines around each match
+    /// Lines around each match
     #[serde(default, deserialize_with = "lenient::number")]
     context: Option<usize>,
     #[serde(default, deserialize_with = "lenient::flag")]
@@ -56,13 +58,14 @@ impl BuiltInTool for Grep {
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
         let mut review = Review { summary: format!("Searching for {}", input.pattern), ..Review::default() };
-        self.files.paths.review("path", &input.path, scope, &mut review)?;
+        self.files.paths.review_read("path", &input.path, scope, &mut review)?;
         review.harmless = review.outside.is_empty();
         Ok(review)
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
-        let path = self.files.paths.resolve_approved(&input.path, &call)?;
+        let (path, is_output) = self.files.paths.resolve_read(&input.path, &call)?;
+        let taint = sealed::taint_of_output(is_output, &call.scope);
         let cancel = call.cancel.clone();
         let scope = call.scope.clone();
         let forbidden = ForbiddenPaths::new(&scope)?;
@@ -70,7 +73,7 @@ impl BuiltInTool for Grep {
             Search::new(&input, &files.limits, &scope, forbidden)?.run(&path, &files.limits, cancel)
         };
         let (text, secrets) = self.files.blocking(&path, search).await?;
-        let mut result = ToolResult::text(text);
+        let mut result = ToolResult { taint, ..ToolResult::text(text) };
         secrets.iter().for_each(|secret| result.taint.add_secret(secret));
         Ok(result)
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use domain::Review;
 use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
 use domain::tool_call::Location;
+use platform::project_files;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -31,7 +32,7 @@ impl BuiltInTool for MoveFile {
     type Input = Input;
 
     const NAME: &'static str = "move_file";
-    const DESCRIPTION: &'static str = "Move or rename a file or folder. The destination must not exist.";
+    const DESCRIPTION: &'static str = "Move or rename a file or folder to a name that is free.";
     const EFFECT: ToolEffect = ToolEffect::WritesFiles;
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {

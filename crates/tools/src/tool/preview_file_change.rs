@@ -22,9 +22,9 @@ pub struct PreviewFileChange {
 pub struct Input {
     path: String,
     /// Empty for a new file
-    #[serde(default, alias = "old_string", alias = "old_text")]
+    #[serde(default, alias = "old_str", alias = "old_string", alias = "old_text")]
     original_content: String,
-    #[serde(alias = "new_string", alias = "new_text")]
+    #[serde(alias = "new_str", alias = "new_string", alias = "new_text")]
     new_content: String,
     #[serde(default, alias = "replace_all", deserialize_with = "lenient::flag")]
     all_occurrences: bool,

@@ -15,12 +15,14 @@ use crate::edit::disk;
 use crate::edit::document::Document;
 use crate::edit::files::{Files, unless_cancelled};
 use crate::edit::line_ends::NormalizedText;
+use crate::edit::line_numbers::numbered;
 use crate::edit::seen::{SeenVia, TextStamp};
 use crate::editor;
 use crate::lenient;
 use crate::offered::BuiltInTool;
 use crate::options::Limits;
 use crate::paths::ResolvedPath;
+use crate::sealed;
 
 const MAX_LINE: usize = 2_000;
 
@@ -44,13 +46,12 @@ impl BuiltInTool for ReadFile {
     type Input = Input;
 
     const NAME: &'static str = "read_file";
-    const DESCRIPTION: &'static str =
-        "Read a text file or look at an image. Paths may be relative to the workspace.";
+    const DESCRIPTION: &'static str = "Read a text file, with line numbers, or look at an image.";
     const EFFECT: ToolEffect = ToolEffect::Reads;
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
         let mut review = Review::default();
-        let path = self.files.paths.review("path", &input.path, scope, &mut review)?;
+        let path = self.files.paths.review_read("path", &input.path, scope, &mut review)?;
         let line = input.line_offset.and_then(|offset| u32::try_from(offset + 1).ok());
         review.locations.push(Location { path: path.path().to_owned(), line });
         review.summary = match (input.line_offset.unwrap_or(0), input.limit) {
@@ -65,18 +66,14 @@ impl BuiltInTool for ReadFile {
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {
-        let path = self.files.paths.resolve_approved(&input.path, &call)?;
+        let (path, is_output) = self.files.paths.resolve_read(&input.path, &call)?;
+        let taint = sealed::taint_of_output(is_output, &call.scope);
         let window = LineWindow::new(&input, &self.files.limits);
-        if let Some(refused) = editor::check_readable(&path, &call, &self.files).await {
-            return Err(refused);
+        // No editor has an output open.
+        if !is_output && let Some(read) = self.read_from_editor(&path, &input, window, &call).await? {
+            return Ok(read);
         }
-        if let Some(image) = self.read_image_from_editor(&path, &call).await {
-            return Ok(ToolResult { parts: vec![image], ..ToolResult::default() });
-        }
-        if let Some(text) = self.read_lines_from_editor(&path, &input, window, &call).await? {
-            return Ok(ToolResult::text(text));
-        }
-        let in_client = if call.context.abilities().read_text {
+        let in_client = if !is_output && call.context.abilities().read_text {
             self.files.client_text(&path, &call).await?
         } else {
             None
@@ -97,11 +94,28 @@ impl BuiltInTool for ReadFile {
             files.seen.record(&session, path.path(), TextStamp::from_text(document.text()), SeenVia::Disk);
             Ok(ToolResult::text(window.select_from_text(NormalizedText::new(&document.shown()).text())))
         };
-        self.files.blocking(&path, read).await
+        Ok(ToolResult { taint, ..self.files.blocking(&path, read).await? })
     }
 }
 
 impl ReadFile {
+    /// What the editor gives without the whole text; `None` where it gives nothing so.
+    async fn read_from_editor(
+        &self,
+        path: &ResolvedPath,
+        input: &Input,
+        window: LineWindow,
+        call: &Invocation,
+    ) -> Result<Option<ToolResult>, String> {
+        if let Some(refused) = editor::check_readable(path, call, &self.files).await {
+            return Err(refused);
+        }
+        if let Some(image) = self.read_image_from_editor(path, call).await {
+            return Ok(Some(ToolResult { parts: vec![image], ..ToolResult::default() }));
+        }
+        Ok(self.read_lines_from_editor(path, input, window, call).await?.map(ToolResult::text))
+    }
+
     /// The lines that were asked for, where the editor can give just these. One more tells whether there are others.
     async fn read_lines_from_editor(
         &self,
@@ -170,6 +184,8 @@ pub struct LineWindow {
     pub skip: usize,
     pub lines: usize,
     pub bytes: usize,
+    /// Each line has its number before it.
+    pub is_numbered: bool,
 }
 
 impl LineWindow {
@@ -178,6 +194,7 @@ impl LineWindow {
             skip: input.line_offset.unwrap_or(0),
             lines: input.limit.unwrap_or(limits.read_lines).max(1),
             bytes: limits.output_bytes,
+            is_numbered: true,
         }
     }
 
@@ -193,7 +210,7 @@ impl LineWindow {
         let mut out = String::new();
         let mut shown = 0;
         for line in text.split_inclusive('\n').skip(self.skip).take(self.lines) {
-            if !self.push(&mut out, line) {
+            if !self.push(&mut out, self.skip + shown, line) {
                 break;
             }
             shown += 1;
@@ -212,7 +229,8 @@ impl LineWindow {
         }
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         let mut out = String::new();
-        let shown = lines.iter().take(self.lines).take_while(|line| self.push(&mut out, line)).count();
+        let numbered = lines.iter().take(self.lines).enumerate();
+        let shown = numbered.take_while(|(at, line)| self.push(&mut out, self.skip + at, line)).count();
         if shown < lines.len() {
             self.push_notice(&mut out, self.skip + shown, "");
         }
@@ -246,7 +264,7 @@ impl LineWindow {
             if line.contains(&0) {
                 return Err(format!("{} is a binary file and cannot be read as text.", path.shown()));
             }
-            if !self.push(&mut out, &String::from_utf8_lossy(&line)) {
+            if !self.push(&mut out, end, &String::from_utf8_lossy(&line)) {
                 break;
             }
             end += 1;
@@ -255,13 +273,16 @@ impl LineWindow {
         Ok(Some(out))
     }
 
-    /// False when there is no more room; the first line always finds some.
-    fn push(&self, out: &mut String, line: &str) -> bool {
+    /// Adds the line at `at`, counted from 0. False when there is no more room; the first line always finds some.
+    fn push(&self, out: &mut String, at: usize, line: &str) -> bool {
         let cut = line.floor_char_boundary(MAX_LINE);
         if !out.is_empty() && out.len() + cut > self.bytes {
             return false;
         }
-        out.push_str(&line[..cut]);
+        match self.is_numbered {
+            true => out.push_str(&numbered(at + 1, &line[..cut])),
+            false => out.push_str(&line[..cut]),
+        }
         if cut < line.trim_end_matches('\n').len() {
             out.push_str(&format!("… [{} more bytes in this line]\n", line.len() - cut));
         }

@@ -1,4 +1,4 @@
-//! `shell_command`: a line for the shell, in the foreground with a time limit or as a job in the background.
+//! `shell_command`: a line for the shell. At its time limit, or at once where that is asked for, it becomes a job.
 
 use std::collections::{HashSet, VecDeque};
 use std::path::PathBuf;
@@ -8,26 +8,29 @@ use std::time::Duration;
 use domain::host::Terminal;
 use domain::tool::{Exposure, Invocation, Scope, ToolEffect, ToolResult};
 use domain::tool_call::{Details, ShellPart};
-use domain::{Part, Review, SessionId};
+use domain::{Review, SessionId};
+use platform::project_files;
 use process::sandbox::{Allowance, Grant, Support};
-use process::{Finished, OutputLimit, ShellLanguage, Spawn};
+use process::{ShellLanguage, Spawn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use super::directory_tree::workspace_folder;
-use super::shell_output::{OutputStream, describe_result, take_back};
+use super::shell_output::{describe_result, take_back};
 use super::shell_sealing::{exposure_in_wall, has_given_secrets_only};
 use crate::edit::files::Files;
 use crate::editor;
 use crate::git_guard;
-use crate::jobs::Jobs;
+use crate::jobs::{Afterword, CommandEnd, Jobs, Start};
 use crate::lenient;
 use crate::needs::{Needs, needs_of};
 use crate::offered::BuiltInTool;
 use crate::options::Confine;
+use crate::outputs::Output;
 use crate::paths::{ResolvedPath, path_texts};
 use crate::refused::{self, Refused};
-use crate::shell::{self, LinePaths, ShellLine};
+use crate::sealed::Sealed;
+use crate::shell::{self, LinePaths, ShellLine, quiet};
 
 pub struct ShellCommand {
     pub files: Arc<Files>,
@@ -41,6 +44,8 @@ pub struct ShellCommand {
 
 /// How long a stopped command has to end by itself: a person who stops a turn waits for it.
 const STOP_GRACE: Duration = Duration::from_millis(150);
+/// A program in a pseudo-terminal that is silent for so long may wait for input: the model is told what it shows.
+const SILENT_TERMINAL: Duration = Duration::from_secs(2);
 /// Reviews that are kept until their lines run.
 const MAX_REVIEWED: usize = 256;
 /// What a remembered grant begins with.
@@ -71,10 +76,19 @@ pub struct Input {
     /// Label; runs as a job that outlives the call
     #[serde(default, deserialize_with = "label")]
     pub(super) background: Option<String>,
+    /// It runs in a pseudo-terminal. Rare, so the schema leaves it out and the results name it.
+    #[serde(default, deserialize_with = "lenient::flag")]
+    #[schemars(skip)]
+    pty: bool,
+    /// It never becomes a job: its result must say whether it succeeded.
+    #[serde(default, deserialize_with = "lenient::flag")]
+    #[schemars(skip)]
+    ends_at_limit: bool,
     /// What the sandbox must allow beyond its rules, after it refused: network:HOST, port:NUMBER, write:/PATH, secret:PATH,
     /// registries, registry-credentials, run-later, git-config, git-credentials, ssh, signing, cloud, containers. The user
     /// is asked
     #[serde(default)]
+    #[schemars(skip)]
     pub(super) grants: Vec<String>,
 }
 
@@ -101,7 +115,7 @@ impl BuiltInTool for ShellCommand {
     type Input = Input;
 
     const NAME: &'static str = "shell_command";
-    const DESCRIPTION: &'static str = "Run a bash line. Nothing can be typed into it.";
+    const DESCRIPTION: &'static str = "Run a bash line. Nothing can be typed into it without \"pty\": true.";
     const EFFECT: ToolEffect = ToolEffect::RunsCommands;
 
     /// Reviews depend on which wall this machine can build.
@@ -155,7 +169,7 @@ impl BuiltInTool for ShellCommand {
         let is_allowed = |command: &shell::Command| command.read_only || is_remembered(&command.key);
         review.harmless = safe && line.commands.iter().all(is_allowed);
         let stays = !line.unclear && paths.reasons.is_empty() && review.outside.is_empty() && !needs.more;
-        let is_plain = input.background.is_none() && has_given_secrets_only(&input, &review);
+        let is_plain = has_given_secrets_only(&input, &review);
         review.contained = stays && is_plain && !self.has_own_shell() && self.contains_commands();
         self.review_sealing(&input, &line, &paths, scope, &mut review);
         review.cause = self.cause(&input, &needs, &review);
@@ -177,42 +191,29 @@ impl BuiltInTool for ShellCommand {
         let (allowance, sealed) = self.allowance(&input, &line, &paths, &folder, &call).await?;
         let mut taint = self.taint_of_output(&line, &paths, &sealed, &call).await;
         self.report_missing_wall(&call);
-        if let Some(label) = input.background {
-            let spawn = self.spawn(&command, &folder, environment, allowance);
-            let started = self.jobs.start(spawn, &label, &input.command, &call).await;
-            return started.map(|text| ToolResult { taint, ..ToolResult::text(text) });
-        }
         let limits = &self.files.limits;
         let asked = input.timeout.map(|millis| Duration::from_millis(millis as u64));
         let time = asked.unwrap_or(limits.shell_time).min(limits.max_shell_time);
+        let is_attached = input.background.is_none();
         // A terminal of the editor is outside of the wall.
-        if call.context.abilities().terminal && self.runner.sandbox.is_none() {
+        if is_attached && !input.pty && call.context.abilities().terminal && self.runner.sandbox.is_none() {
             let terminal = self.terminal(command, &folder, environment, time);
             let mut result = editor::run_in_terminal(terminal, time, &call, &self.files).await?;
             taint.merge(&result.taint);
             result.taint = taint;
             return Ok(result);
         }
-        let missing = self.missing_run_later(&allowance);
-        let strict = allowance.strict;
-        let spawn = self.spawn(&command, &folder, environment, allowance);
-        let half = limits.output_bytes / 2;
-        let spawn = spawn.deadline(time).grace(STOP_GRACE).limit(OutputLimit { head: half, tail: half });
-        let stream = OutputStream::new(call.context.clone());
-        let finished = spawn
-            .run_with(&call.cancel, |_, bytes| stream.push(bytes))
-            .await
-            .map_err(|error| error.to_string())?;
-        stream.finish();
-        let mut result = describe_result(&finished, time);
-        result.parts.extend(self.refusals(&finished, strict, &folder, &call).map(Part::text));
-        let output = finished.stdout.text();
-        let closed = sealed.describe(&input.command, &output, finished.success());
-        result.parts.extend(closed.map(Part::text));
-        result.taint = taint;
-        result.parts.extend(take_back(&missing).map(Part::text));
-        result.parts.extend(finished.leftovers.sentence().map(Part::text));
-        Ok(result)
+        let environment = environment.into_iter().chain(quiet::for_line(&line, input.pty)).collect();
+        let start = self.start_of(&input, &line, (command, environment), &folder, (allowance, sealed), &call);
+        if !is_attached {
+            let started = self.jobs.start(start, &call).await;
+            return started.map(|text| ToolResult { taint, ..ToolResult::text(text) });
+        }
+        let attached = self.jobs.attach(start, &call).await?;
+        let running = attached.command();
+        let quiet = input.pty.then_some(SILENT_TERMINAL);
+        let left = self.jobs.follow(attached, time, quiet, !input.ends_at_limit, &call).await;
+        Ok(ToolResult { taint, ..describe_result(&left, &running.whole_output(), time) })
     }
 }
 
@@ -349,23 +350,63 @@ impl ShellCommand {
         self.runner.sandbox.as_ref().is_some_and(|confine| !confine.asks) && is_wall_whole()
     }
 
-    /// What the sandbox refused, for the model.
-    fn refusals(
+    /// The command as it is started.
+    fn start_of(
         &self,
-        finished: &Finished,
-        strict: bool,
+        input: &Input,
+        line: &ShellLine,
+        (command, environment): (String, Environment),
         folder: &ResolvedPath,
+        (allowance, sealed): (Allowance, Sealed),
         call: &Invocation,
-    ) -> Option<String> {
-        self.runner.sandbox.as_ref()?;
-        refused::describe(&Refused {
-            output: &finished.stdout.text(),
-            succeeded: finished.success(),
-            hosts: &finished.refused_hosts,
-            strict,
-            folder: folder.path(),
-            roots: &call.scope.roots,
-            over_memory: finished.over_memory,
+    ) -> Start {
+        let afterword = self.afterword(input, &allowance, folder, sealed, call);
+        let spawn = self.spawn(&command, folder, environment, allowance);
+        let spawn = match (input.pty, &input.background) {
+            (true, None) => spawn.terminal().grace(STOP_GRACE),
+            (true, Some(_)) => spawn.terminal(),
+            (false, Some(_)) => spawn.piped_input(),
+            // A program that reads its input is told at once that there is none.
+            (false, None) => spawn.grace(STOP_GRACE),
+        };
+        let name = || line.names().first().cloned().unwrap_or_default();
+        let file = self.files.paths.outputs().file_of(&call.scope.session, call.item);
+        Start {
+            spawn,
+            label: input.background.clone().unwrap_or_else(name),
+            line: input.command.clone(),
+            terminal: input.pty,
+            output: Output::new(self.files.limits.output_bytes, file),
+            afterword,
+        }
+    }
+
+    /// What the model must know at the end of a command: what the sandbox refused, kept closed and took back.
+    fn afterword(
+        &self,
+        input: &Input,
+        allowance: &Allowance,
+        folder: &ResolvedPath,
+        sealed: Sealed,
+        call: &Invocation,
+    ) -> Afterword {
+        let has_wall = self.runner.sandbox.is_some();
+        let (strict, missing) = (allowance.strict, self.missing_run_later(allowance));
+        let (folder, roots) = (folder.path().to_owned(), call.scope.roots.clone());
+        let line = input.command.clone();
+        Box::new(move |end: &CommandEnd| {
+            let refused = Refused {
+                output: &end.output,
+                succeeded: end.succeeded,
+                hosts: &end.hosts,
+                strict,
+                folder: &folder,
+                roots: &roots,
+                over_memory: end.over_memory,
+            };
+            let refused = has_wall.then(|| refused::describe(&refused)).flatten();
+            let closed = sealed.describe(&line, &end.output, end.succeeded);
+            [refused, closed, take_back(&missing, end.is_job)].into_iter().flatten().collect()
         })
     }
 
@@ -390,7 +431,7 @@ impl ShellCommand {
             // Without it bash may take another name of the same folder for the place where it is.
             .env("PWD", folder.path())
             .merge_stderr()
-            .envs(NON_INTERACTIVE.iter().copied())
+            .envs(quiet::VARIABLES.iter().copied())
             // `cd` would search other folders.
             .without_env(["CDPATH"])
             .without_env(&self.runner.withheld)
@@ -419,7 +460,7 @@ impl ShellCommand {
             _ => process::shell_command(),
         };
         arguments.push(command);
-        let set = NON_INTERACTIVE.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        let set = quiet::VARIABLES.iter().map(|(name, value)| ((*name).into(), (*value).into()));
         let withheld = self.runner.withheld.iter().map(|name| (name.clone(), String::new()));
         Terminal {
             command: program,
@@ -439,7 +480,3 @@ impl ShellCommand {
 pub(super) fn parse_grants(grants: &[String]) -> Result<Vec<Grant>, String> {
     grants.iter().map(|grant| Grant::parse(grant)).collect()
 }
-
-/// Nobody is there to page, to edit or to type.
-const NON_INTERACTIVE: &[(&str, &str)] =
-    &[("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_EDITOR", "true")];

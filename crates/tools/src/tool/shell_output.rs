@@ -1,76 +1,78 @@
-//! What a command printed and left behind, for people while it runs and for the model at its end. Starts nothing.
+//! What a command printed and left behind, for the model. Starts nothing.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use domain::tool::{ToolContext, ToolResult};
-use process::{End, Finished};
+use domain::Part;
+use domain::tool::ToolResult;
+use platform::project_files;
+use process::End;
 
-/// Removes what a command made that nobody approved and that other programs would run; names it for the model.
-pub(super) fn take_back(missing: &[PathBuf]) -> Option<String> {
-    let mut removed = Vec::new();
-    for path in missing {
-        if project_files::remove_entry(path).is_ok() {
-            removed.push(path.display().to_string());
+use crate::jobs::{EndedCommand, Left};
+
+/// Takes back what a command made that nobody approved and that other programs would run; names it for the model. While a
+/// job ran, its user may have made the same file, so it is put aside then.
+pub(super) fn take_back(missing: &[PathBuf], is_job: bool) -> Option<String> {
+    let mut taken = Vec::new();
+    for path in missing.iter().filter(|path| path.symlink_metadata().is_ok()) {
+        if is_job {
+            taken.extend(project_files::put_aside(path).ok().map(|aside| aside.display().to_string()));
+        } else if project_files::remove_entry(path).is_ok() {
+            taken.push(path.display().to_string());
         }
     }
-    (!removed.is_empty()).then(|| {
-        format!(
-            "[The sandbox removed {}: other programs would run it. To ask the user for it, repeat the call with \
-             grants: run-later.]",
-            removed.join(", ")
-        )
-    })
+    (!taken.is_empty()).then(|| project_files::taken_back_sentence(&taken, is_job))
 }
 
-/// Bytes as they come, shown as whole characters.
-pub(super) struct OutputStream {
-    context: Arc<dyn ToolContext>,
-    rest: Mutex<Vec<u8>>,
-}
-
-impl OutputStream {
-    pub(super) fn new(context: Arc<dyn ToolContext>) -> Self {
-        Self { context, rest: Mutex::default() }
-    }
-
-    pub(super) fn push(&self, bytes: &[u8]) {
-        let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
-        rest.extend_from_slice(bytes);
-        let complete = match std::str::from_utf8(&rest) {
-            Ok(_) => rest.len(),
-            // A character that is not there in whole yet waits for the rest of it.
-            Err(error) if error.error_len().is_none() => error.valid_up_to(),
-            Err(_) => rest.len(),
-        };
-        let ready: Vec<u8> = rest.drain(..complete).collect();
-        if !ready.is_empty() {
-            self.context.output(&String::from_utf8_lossy(&ready));
-        }
-    }
-
-    pub(super) fn finish(&self) {
-        let rest = std::mem::take(&mut *self.rest.lock().unwrap_or_else(PoisonError::into_inner));
-        if !rest.is_empty() {
-            self.context.output(&String::from_utf8_lossy(&rest));
-        }
-    }
-}
-
-pub(super) fn describe_result(finished: &Finished, time: Duration) -> ToolResult {
-    let output = finished.stdout.text();
+/// The result of a call whose command has left it.
+pub(super) fn describe_result(left: &Left, output: &str, time: Duration) -> ToolResult {
     let output = output.trim_end();
     let output = if output.is_empty() { "(no output)" } else { output };
-    let notice = match finished.end {
-        End::Exited(0) => return ToolResult::text(output),
-        End::Exited(code) => format!("[exit code {code}]"),
-        End::Signalled(signal) => format!("[ended by signal {signal}]"),
-        End::DeadlinePassed => format!(
-            "[ended after {} ms; give a longer timeout or run it in the background]",
-            time.as_millis()
-        ),
-        End::Stopped => "[stopped by the user]".to_owned(),
+    let (error, notice) = match left {
+        Left::Ended(EndedCommand { end: End::Exited(0), .. }) => (false, None),
+        Left::Ended(EndedCommand { end: End::Exited(code), .. }) => {
+            (true, Some(format!("[exit code {code}]")))
+        }
+        Left::Ended(EndedCommand { end: End::Signalled(signal), .. }) => {
+            (true, Some(format!("[ended by signal {signal}]")))
+        }
+        Left::Ended(_) | Left::Stopped => (true, Some("[stopped by the user]".to_owned())),
+        Left::GoesOn { id, is_quiet } => (false, Some(describe_job(id, *is_quiet, time))),
+        Left::EndedAtLimit(running) => {
+            let why = running.map_or(String::new(), |running| {
+                format!(", because {running} jobs run already: end one with background_job")
+            });
+            (true, Some(format!("[ended after {} ms{why}]", time.as_millis())))
+        }
     };
-    ToolResult { error: true, ..ToolResult::text(format!("{output}\n{notice}")) }
+    let mut text = output.to_owned();
+    if let Some(notice) = notice {
+        text = format!("{text}\n{notice}");
+    }
+    let mut result = ToolResult { error, ..ToolResult::text(text) };
+    if let Left::Ended(ended) = left {
+        result.parts.extend(ended.notes.iter().cloned().map(Part::text));
+    }
+    result
+}
+
+/// How the model goes on with a command that has become a job.
+fn describe_job(id: &str, is_quiet: bool, time: Duration) -> String {
+    let call = |action: &str, rest: &str| format!("{{\"action\": \"{action}\", \"job_id\": \"{id}\"{rest}}}");
+    let read = call("read_output", "");
+    if is_quiet {
+        let write = call("write", ", \"input\": \"y\"");
+        return format!(
+            "[silent, perhaps waiting for input; it goes on as {id}. Call background_job with {write} to type a line, {read} \
+             to read on, {} to end it]",
+            call("kill", "")
+        );
+    }
+    let wait = call("wait", ", \"timeout\": 600000");
+    format!(
+        "[still running after {} s; it goes on as {id}. Call background_job with {wait} to wait for its end, {read} to read \
+         on, {} to end it]",
+        time.as_secs().max(1),
+        call("kill", "")
+    )
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use domain::Review;
 use domain::taint::Taint;
 use domain::tool::{Exposure, Invocation, Scope};
+use platform::project_files;
 use process::sandbox::{Allowance, GitAccess, Grant, Support, support};
 
 use super::shell_command::{Input, ShellCommand, is_wall_whole, parse_grants};
@@ -199,7 +200,7 @@ impl ShellCommand {
         let asks = self.runner.sandbox.as_ref().is_some_and(|confine| confine.asks);
         let cause = if let Some(cause) = &needs.cause {
             format!("{cause}.")
-        } else if input.background.is_some() {
+        } else if input.background.is_some() && !review.contained {
             format!("It goes on in the background: {name}.")
         } else if asks {
             "The setting \"sandbox\": \"ask\" asks about every command.".to_owned()

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use domain::CancellationToken;
 use domain::host::Position;
+use platform::project_files;
 
 use crate::options::Limits;
 use crate::paths::{ForbiddenPaths, ResolvedPath};

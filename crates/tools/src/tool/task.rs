@@ -60,8 +60,7 @@ impl BuiltInTool for Task {
     type Input = Input;
 
     const NAME: &'static str = "task";
-    const DESCRIPTION: &'static str = "Replace the task list the user sees. For work of several steps; give all tasks \
-                                       each time.";
+    const DESCRIPTION: &'static str = "Replace the task list that the user sees, for work of several steps.";
     const EFFECT: ToolEffect = ToolEffect::Reads;
 
     fn review(&self, input: Input, _: &Scope) -> Result<Review, String> {

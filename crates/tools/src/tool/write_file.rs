@@ -18,7 +18,9 @@ pub struct WriteFile {
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
+    #[serde(alias = "file_path")]
     path: String,
+    #[serde(alias = "file_text", alias = "contents")]
     content: String,
 }
 
@@ -26,12 +28,13 @@ impl BuiltInTool for WriteFile {
     type Input = Input;
 
     const NAME: &'static str = "write_file";
-    const DESCRIPTION: &'static str =
-        "Create a file (and its folders) or replace all of it. Prefer edit_file for changes.";
+    const DESCRIPTION: &'static str = "Create a file with its folders, or replace all of it.";
     const EFFECT: ToolEffect = ToolEffect::WritesFiles;
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {
-        self.files.review(&input.path, &Change::WriteAll { content: input.content }, scope)
+        let arguments = vec![("content", input.content.clone())];
+        let change = Change::WriteAll { content: input.content };
+        Ok(Review { arguments, ..self.files.review(&input.path, &change, scope)? })
     }
 
     async fn run(&self, input: Input, call: Invocation) -> Result<ToolResult, String> {

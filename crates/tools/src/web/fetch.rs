@@ -148,8 +148,7 @@ impl Fetcher {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        // Fails only where one is installed already, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        tls::install();
         let client = Client::builder()
             .dns_resolver(Arc::new(Resolver { permits: self.permits, hosts: self.hosts.clone() }))
             .redirect(redirect::Policy::none())

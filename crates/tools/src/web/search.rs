@@ -132,8 +132,7 @@ impl ServiceSearcher {
 /// Made at the first use: it reads the system's certificates.
 async fn make_client() -> Result<Client, String> {
     let make = || {
-        // Fails only where one is installed already, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        tls::install();
         let agent = concat!("dragoman/", env!("CARGO_PKG_VERSION"));
         Client::builder().redirect(redirect::Policy::none()).referer(false).user_agent(agent).build()
     };

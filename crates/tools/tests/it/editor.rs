@@ -58,8 +58,8 @@ async fn bytes_and_metadata_come_from_the_editor() {
         assert!(told.contains(word), "{told}");
     }
     // It cannot tell: the disk is looked at.
-    assert_eq!(bench.good("read_file", json!({"path": "b.txt"})).await, "text");
-    assert_eq!(bench.good("read_file", json!({"path": "a.png"})).await, "not an image on the disk");
+    assert_eq!(bench.good("read_file", json!({"path": "b.txt"})).await, "1\ttext");
+    assert_eq!(bench.good("read_file", json!({"path": "a.png"})).await, "1\tnot an image on the disk");
 }
 
 /// A part of a file is asked for as a part, with one line more, which tells whether there are others.
@@ -70,8 +70,8 @@ async fn lines_come_from_the_editor() {
     bench.port.can(|abilities| abilities.read_lines = true);
     let path = bench.root.join("a.txt");
     for (reply, expected) in [
-        ("three\nfour\nfive\n", "three\nfour\n[lines 3-4; read on with line_offset 4]"),
-        ("three\n", "three\n"),
+        ("three\nfour\nfive\n", "3\tthree\n4\tfour\n[lines 3-4; read on with line_offset 4]"),
+        ("three\n", "3\tthree\n"),
         ("", "(The file has fewer lines.)"),
     ] {
         bench.port.replies.lock().unwrap().push(HostReply::Text(reply.into()));
@@ -82,7 +82,7 @@ async fn lines_come_from_the_editor() {
     }
     // It cannot tell, or the whole file is read: the disk is looked at.
     for input in [json!({"path": "a.txt", "limit": 1}), json!({"path": "a.txt"})] {
-        assert_eq!(bench.good("read_file", input).await, "on the disk\n");
+        assert_eq!(bench.good("read_file", input).await, "1\ton the disk\n");
     }
 }
 
@@ -128,4 +128,46 @@ async fn a_stopped_call_leaves_the_editor() {
     bench.port.can(|abilities| abilities.terminal = true);
     bench.cancel.cancel();
     assert!(bench.bad("shell_command", json!({"command": "sleep 9"})).await.contains("stopped"));
+}
+
+/// An error for each line with BUG.
+fn find_bugs(path: &std::path::Path) -> Vec<domain::host::Diagnostic> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let bugs = text.lines().zip(1..).filter(|(line, _)| line.contains("BUG"));
+    bugs.map(|(line, number)| {
+        let start = domain::host::Position { line: number, character: 1 };
+        domain::host::Diagnostic {
+            path: path.to_owned(),
+            severity: "error".to_owned(),
+            source: "test".to_owned(),
+            start,
+            end: start,
+            code: None,
+            message: line.trim().to_owned(),
+        }
+    })
+    .collect()
+}
+
+#[tokio::test]
+async fn new_diagnostics_come_with_the_result_of_a_change_or_not_at_all() {
+    let bench = Bench::new();
+    bench.write("a.txt", "one\nBUG old\nthree\n");
+    *bench.port.finds.lock().unwrap() = Some(find_bugs);
+    let edit = |old: &str, new: &str| json!({"path": "a.txt", "original_content": old, "new_content": new});
+    // Nobody can tell.
+    assert!(!bench.good("edit_file", edit("one", "BUG zero\none")).await.contains("New since"));
+    bench.port.can(|abilities| abilities.diagnostics = true);
+    // Those that a change only moves are not new.
+    let told = bench.good("edit_file", edit("one", "1\nBUG first")).await;
+    assert!(told.ends_with("New since this change:\na.txt:3:1 error: BUG first"), "{told}");
+    let told = bench.good("edit_file", edit("BUG first", "fixed")).await;
+    assert!(!told.contains("New since"), "{told}");
+    let told = bench.good("write_file", json!({"path": "b.txt", "content": "BUG second\n"})).await;
+    assert!(told.contains("b.txt:1:1 error: BUG second"), "{told}");
+    // An editor that does not answer is not waited for.
+    bench.port.stalls.store(true, std::sync::atomic::Ordering::Relaxed);
+    let since = std::time::Instant::now();
+    assert!(!bench.good("edit_file", edit("fixed", "BUG third")).await.contains("New since"));
+    assert!(since.elapsed() < std::time::Duration::from_secs(2), "{:?}", since.elapsed());
 }

@@ -26,7 +26,7 @@ async fn what_is_found_and_replaced() {
             "fn one() {}\nfn two(a: u8) {}\n",
             "fn two(b: u16) -> x {}",
             "x",
-            Err("fn two(a: u8)"),
+            Err("2\tfn two(a: u8)"),
         ),
         ("empty", "a\n", "", "x", Err("empty")),
         ("no change", "a\n", "a", "a", Err("same")),
@@ -64,9 +64,42 @@ async fn what_is_found_and_replaced() {
         ("forgiven but ambiguous", " a\nb\n  a\nb\n", "\ta\nb", "x", Err("2 times, at lines 1, 3")),
         ("no final newline stays", "a\nb", "b\n", "c\n", Ok("a\nc")),
         ("blank lines around", "a\n", "\n\na\n\n", "\n\nb\n\n", Ok("b\n")),
-        ("deletes lines", "  a\n  b\nc\n", "a\nb\n", "", Ok("c\n")),
+        ("deletes lines", "  a\n  b\nc\n", "1\ta\n2\tb\n", "", Ok("c\n")),
         ("crlf in old", "a\r\nb\r\n", "a\nb\n", "a\nc\n", Ok("a\r\nc\r\n")),
         ("crlf from the model", "a\nb\n", "a\r\nb", "a\r\nc", Ok("a\nc\n")),
+        (
+            "typographic quotes of the model",
+            "say \"a\"\n",
+            "say \u{201c}a\u{201d}",
+            "say \u{201c}b\u{201d}",
+            Ok("say \"b\"\n"),
+        ),
+        (
+            "typographic quotes of the file",
+            "say \u{201c}a\u{201d}\n",
+            "say \"a\"",
+            "say \"b\"",
+            Ok("say \u{201c}b\u{201d}\n"),
+        ),
+        ("a dash of the file", "a \u{2014} b\n", "a - b", "a - c", Ok("a \u{2014} c\n")),
+        (
+            "a new quote is in doubt",
+            "say \u{201c}a\u{201d}\n",
+            "say \"a\"",
+            "say \"a\" \"b\"",
+            Err("in doubt"),
+        ),
+        ("a literal line end", "a\n  b\nc\n", "a\\n  b", "a\\n  x", Ok("a\n  x\nc\n")),
+        ("a literal line end that may be one", "a\nb\n", "a\\nb", "a\\np(\"x\\n\")", Err("real line ends")),
+        ("a literal line end of the file", "p(\"a\\n\")\n", "a\\n", "b\\n", Ok("p(\"b\\n\")\n")),
+        ("line numbers", "a\nb\nc\n", "2\tb\n3\tc", "2\tb\n3\tx", Ok("a\nb\nx\n")),
+        (
+            "the nearest lines have numbers",
+            "x\nlet a = b(c);\ny\n",
+            "let a = b(d);\nz",
+            "q",
+            Err("2\tlet a = b(c);"),
+        ),
         ("mixed stay mixed", "a\r\nb\nc\r\nd\n", "b\nc\nd", "b\nx\ny\nd", Ok("a\r\nb\nx\r\ny\r\nd\n")),
     ];
     for (name, before, old, new, expected) in rows {
@@ -258,7 +291,7 @@ async fn through_the_client() {
     bench.port.can(|abilities| (abilities.read_text, abilities.write_text) = (true, true));
     let path = bench.write("f", "saved\n");
     bench.port.buffer(&path, "unsaved\n");
-    assert_eq!(bench.good("read_file", json!({"path": "f"})).await, "unsaved\n");
+    assert_eq!(bench.good("read_file", json!({"path": "f"})).await, "1\tunsaved\n");
     bench.review("edit_file", edit("f", "unsaved", "new")).unwrap();
     bench.good("edit_file", edit("f", "unsaved", "new")).await;
     assert_eq!(bench.read("f"), b"new\n");
@@ -301,16 +334,20 @@ async fn reading() {
     let rows = [
         (
             json!({"path": "long"}),
-            "line 1\n",
-            "line 2000\n[lines 1-2000 of 3000; read on with line_offset 2000]",
+            "1\tline 1\n2\tline 2\n",
+            "\n2000\tline 2000\n[lines 1-2000 of 3000; read on with line_offset 2000]",
         ),
-        (json!({"path": "long", "line_offset": 2999}), "line 3000\n", "line 3000\n"),
-        (json!({"path": "long", "line_offset": "10", "limit": 2.0}), "line 11\nline 12\n", "line_offset 12]"),
+        (json!({"path": "long", "line_offset": 2999}), "3000\tline 3000\n", "line 3000\n"),
+        (
+            json!({"path": "long", "line_offset": "10", "limit": 2.0}),
+            "11\tline 11\n12\tline 12\n",
+            "line_offset 12]",
+        ),
         (json!({"path": "long", "line_offset": 3000}), "(The file has only 3000 lines.)", ""),
         (json!({"path": "empty"}), "(The file is empty.)", ""),
-        (json!({"path": "wide"}), "xxx", "… [3001 more bytes in this line]\ny\n"),
-        (json!({"path": "carriage"}), "a\nb\n", ""),
-        (json!({"path": "utf16"}), "a\u{e9}", ""),
+        (json!({"path": "wide"}), "1\txxx", "… [3001 more bytes in this line]\n2\ty\n"),
+        (json!({"path": "carriage"}), "1\ta\n2\tb\n", ""),
+        (json!({"path": "utf16"}), "1\ta\u{e9}", ""),
         (json!({"path": "image.dat"}), "image/png", ""),
     ];
     for (input, start, end) in rows {

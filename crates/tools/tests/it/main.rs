@@ -10,10 +10,14 @@
 
 mod contexts;
 mod corpus;
+mod edit_quality;
 mod editor;
 mod edits;
 mod hostile_git;
+mod jobs;
 mod kit;
+mod loops;
+mod patches;
 mod paths;
 mod people;
 mod searching;

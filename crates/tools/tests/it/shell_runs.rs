@@ -4,7 +4,6 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::tool::ToolSource;
 use domain::tool_call::Details;
 use serde_json::json;
 use tools::Options;
@@ -42,17 +41,6 @@ async fn long_output_keeps_both_ends() {
 }
 
 #[tokio::test]
-async fn time_is_limited_and_the_whole_tree_ends() {
-    let bench = Bench::new();
-    let mark = bench.root.join("alive");
-    let line = format!("(sleep 3; touch {}) & sleep 30", mark.display());
-    let told = bench.bad("shell_command", json!({"command": line, "timeout": "300"})).await;
-    assert!(told.contains("ended after 300 ms"), "{told}");
-    tokio::time::sleep(Duration::from_millis(3_200)).await;
-    assert!(!mark.exists(), "a child outlived its call");
-}
-
-#[tokio::test]
 async fn a_call_can_be_stopped() {
     let bench = Bench::new();
     let cancel = bench.cancel.clone();
@@ -62,42 +50,6 @@ async fn a_call_can_be_stopped() {
     });
     let told = bench.bad("shell_command", json!({"command": "echo begun; sleep 3600"})).await;
     assert!(told.contains("begun") && told.contains("stopped"), "{told}");
-}
-
-#[tokio::test]
-async fn jobs_run_in_the_background() {
-    let bench = Bench::new();
-    let line = "echo begun; sleep 2; echo later; sleep 30";
-    let told = bench.good("shell_command", json!({"command": line, "background": "server"})).await;
-    assert!(told.contains("job-1") && told.contains("begun"), "{told}");
-    let listed = bench.good("background_job", json!({"action": "list"})).await;
-    assert!(listed.contains("job-1 (server): running"), "{listed}");
-    let read = json!({"action": "read_output", "job_id": "job-1"});
-    loop {
-        let told = bench.good("background_job", read.clone()).await;
-        assert!(!told.contains("begun"), "what was read is not told again: {told}");
-        if told.contains("later") {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    assert!(
-        bench
-            .good("background_job", json!({"action": "kill", "job_id": "job-1"}))
-            .await
-            .contains("was ended")
-    );
-    assert!(bench.good("background_job", read).await.contains("signal"));
-    assert!(
-        bench.bad("background_job", json!({"action": "kill", "job_id": "job-9"})).await.contains("no job")
-    );
-    let mut other = bench;
-    other.scope.session = domain::SessionId::new("other");
-    assert!(
-        other.bad("background_job", json!({"action": "kill", "job_id": "job-1"})).await.contains("no job")
-    );
-    other.source.shutdown().await;
-    assert!(other.source.jobs().is_empty());
 }
 
 #[tokio::test]

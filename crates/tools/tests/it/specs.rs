@@ -18,6 +18,9 @@ fn all_descriptions_fit_the_first_request() {
         .to_string();
         println!("{:5} {text}", text.len());
         assert_eq!(spec.input_schema["type"], "object", "{text}");
+        if spec.name == "edit_file" {
+            assert_eq!(spec.input_schema["required"], json!(["path", "original_content", "new_content"]));
+        }
         for noise in ["$schema", "title", "$ref", "null", "uint"] {
             assert!(!text.contains(noise), "{noise} in {text}");
         }

@@ -11,6 +11,7 @@
 mod accidents;
 mod coverage;
 mod histories;
+mod jobs;
 mod kills;
 mod odd_files;
 mod restoring;

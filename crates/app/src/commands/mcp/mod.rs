@@ -88,12 +88,12 @@ impl McpContext {
         let text = std::fs::read_to_string(&file)
             .map_err(|error| Failure::user(format!("{} cannot be read: {error}.", file.display())))?;
         let is_toml = file.extension().is_some_and(|extension| extension == "toml");
-        let found = mcp_entries::from_other_program(&text, is_toml)?;
+        let found = import::servers::from_other_program(&text, is_toml)?;
         if found.is_empty() {
             return Err(Failure::user(format!("{} has no MCP servers.", file.display())));
         }
         let folder = self.folder(arguments.project);
-        let limits = mcp_entries::tool_limits(&text, is_toml);
+        let limits = import::servers::tool_limits(&text, is_toml);
         let mut lines = Vec::new();
         for (name, entry) in found {
             if limits.iter().any(|(limited, _)| *limited == name) {

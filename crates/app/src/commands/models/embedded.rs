@@ -8,15 +8,17 @@ use std::time::Duration;
 use config::Environment;
 use domain::{CancellationToken, Failure};
 use local_model::{DEFAULT, Registry};
+use model_hub::{Output, choices, filled_bar, hub, package_index};
 use process::Spawn;
 
 use super::super::{failed, print_bytes};
-use super::{choices, hub, package_index};
 use crate::lifetime;
-use crate::output::{note_part, print_line};
+use crate::output::{self, note_part, print_line};
 
 /// Long enough for 98 MB over a slow connection.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(1800);
+
+const OUTPUT: Output = Output { print: |text| output::print(text), note_part };
 
 pub(crate) fn add(environment: &Environment, file: &Path) -> ExitCode {
     match Registry::new(environment.models_dir()).add(file) {
@@ -28,13 +30,13 @@ pub(crate) fn add(environment: &Environment, file: &Path) -> ExitCode {
 pub(crate) fn pull(environment: &Environment, name: Option<&str>) -> ExitCode {
     let models = environment.models_dir();
     let Some(name) = name else {
-        return lifetime::run(async { choices::print(environment).await });
+        return lifetime::run(async { choices::print(environment, OUTPUT).await });
     };
     if let Some(file) = name.strip_prefix("hf:") {
-        return lifetime::run(async { hub::pull_file(environment, file).await });
+        return lifetime::run(async { hub::pull_file(environment, file, OUTPUT).await });
     }
     if let Some(choice) = choices::find(name) {
-        return lifetime::run(async { hub::pull_choice(environment, choice).await });
+        return lifetime::run(async { hub::pull_choice(environment, choice, OUTPUT).await });
     }
     if !matches!(name, "smollm2" | "smollm2-135m" | "local/smollm2-135m") {
         let failure = Failure::user(format!("{name} cannot be pulled.")).hint(
@@ -120,12 +122,6 @@ fn bar(done: u64) -> String {
         0 => format!("[{}] waiting ", " ".repeat(30)),
         _ => filled_bar(done, DEFAULT.bytes),
     }
-}
-
-pub(super) fn filled_bar(done: u64, all: u64) -> String {
-    let filled = usize::try_from(done * 30 / all.max(1)).unwrap_or(0).min(30);
-    let (full, empty) = ("#".repeat(filled), " ".repeat(30 - filled));
-    format!("[{full}{empty}] {} of {} MB ", done / 1_000_000, all / 1_000_000)
 }
 
 fn size(folder: &Path) -> u64 {

@@ -1,17 +1,20 @@
 //! `dragoman models`: the list, and fetching embedded models.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use config::{Environment, Inputs, Resolved};
 use domain::Failure;
 use domain::model::{ModelInfo, Models};
+use providers::ProviderDeps;
 use serde_json::{Value, json};
 
+use super::finish;
 use crate::cli::ModelsTask;
+use crate::external_agents::ExternalAgents;
+use crate::lifetime;
 use crate::models::{self, AllModels};
 use crate::output::print;
-use crate::providers::{self, ProviderDeps};
-use crate::{lifetime, network};
 
 pub(crate) fn run(task: Option<ModelsTask>, json: bool, refresh: bool) -> ExitCode {
     let environment = Environment::from_process();
@@ -19,6 +22,9 @@ pub(crate) fn run(task: Option<ModelsTask>, json: bool, refresh: bool) -> ExitCo
         None => lifetime::run(list(&environment, json, refresh)),
         Some(ModelsTask::Pull { name }) => embedded::pull(&environment, name.as_deref()),
         Some(ModelsTask::Add { file }) => embedded::add(&environment, &file),
+        Some(ModelsTask::Show { model, json: as_json }) => {
+            finish(show::run(&environment, model.as_deref(), json || as_json))
+        }
     }
 }
 
@@ -30,7 +36,9 @@ async fn list(environment: &Environment, json: bool, refresh: bool) -> Result<()
     }
     models::use_cached_list(environment);
     let configured = providers::configured(&resolved, &ProviderDeps::new(environment));
-    let models = AllModels::new(configured, environment);
+    let agents = ExternalAgents::new(Arc::new(environment.clone()), &resolved, None);
+    let models = AllModels::new(configured, environment).with_agents(agents);
+    models.look_for_agents();
     models.discover_servers().await;
     let (list, default) = (models.list(), models.default_model());
     if json {
@@ -67,7 +75,7 @@ fn model_json(model: &ModelInfo) -> Value {
 
 /// Fetches the newest public list into the cache.
 async fn fetch_list(environment: &Environment, resolved: &Resolved) -> Result<(), Failure> {
-    let network = network::of(resolved)?;
+    let network = providers::network::of(resolved)?;
     let url = environment.var("DRAGOMAN_CATALOG").unwrap_or(llm::catalog::SOURCE);
     let text = llm::catalog::fetch(&network, url).await?;
     let path = models::cached_list(environment);
@@ -87,14 +95,10 @@ fn line(model: &ModelInfo, default: bool) -> String {
     format!("{:<48} {context:>10} {output:>9}  {price}{mark}", model.id)
 }
 
-#[cfg(feature = "local")]
-mod choices;
+mod show;
+
 #[cfg(feature = "local")]
 mod embedded;
-#[cfg(feature = "local")]
-mod hub;
-#[cfg(feature = "local")]
-mod package_index;
 
 #[cfg(not(feature = "local"))]
 mod embedded {

@@ -11,12 +11,13 @@ pub(crate) const HELP: &str = "Exit codes:
   1  failed; with --output-schema also: the answer does not match; also: the answer could not be written
   2  wrong usage
   3  a tool call needed approval, and nobody could approve it (see --approve)
-  4  budget, steps or time used up, or a limit of the provider
+  4  budget, steps or time used up, or a limit of the provider; with --until also: the goal is not reached
 
 Example:
   dragoman run \"What does this project do?\"
   git diff | dragoman run \"Review this change\"
   dragoman run --allow 'shell_command=cargo test.*' --approve edit \"Fix the failing test\"
+  dragoman run --until \"make test\" --approve edit,sandboxed \"Fix the failing tests\"
   dragoman run --output json \"Explain @src/main.rs\" | jq -r .text";
 
 #[derive(Args)]
@@ -68,6 +69,9 @@ pub(crate) struct RunArguments {
     /// Stop before the next request when this much was spent. Needs a model with a known price.
     #[arg(long, value_name = "DOLLARS")]
     pub max_cost: Option<f64>,
+    /// Go on until this command succeeds, run in its sandbox after each answer, and an audit agrees (`dragoman docs run`).
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["task", "output_schema"])]
+    pub until: Option<String>,
     /// The maximum number of model answers.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_steps: Option<u32>,

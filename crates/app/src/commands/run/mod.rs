@@ -119,6 +119,7 @@ fn options(arguments: RunArguments) -> Result<(RunOptions, EngineOptions), Failu
         grants: crate::approve::join_grants(&arguments.approve),
         max_cost: arguments.max_cost,
         max_steps: arguments.max_steps,
+        until: arguments.until,
         timeout,
         stop: CancellationToken::new(),
         format: format(arguments.output, arguments.json),

@@ -1,14 +1,15 @@
-//! What a compaction keeps word for word beside the summary: the user's words and the files touched. Pure.
+//! What a compaction keeps word for word beside the summary: the user's words, the goal, open tasks and the files touched. Pure.
 //!
 //! Invariants: it is made from the whole history, so that a second compaction keeps what the first one kept; the messages of
 //! the turn that is being answered stay whole, with everything attached to them; where earlier words are too many, the
 //! longest messages are shortened to their beginning and their end, and the first message comes before all others.
 
-use domain::item::{Item, ItemKind, Part};
-use domain::tool_call::{Origin, RejectedBy, ToolCall, ToolState};
+use domain::item::{Item, ItemKind, Part, PlanStatus};
+use domain::tool_call::{Details, Origin, RejectedBy, ToolCall, ToolState};
 use domain::{ItemId, TurnId};
 
 use crate::tool_calls::REJECTED_WITH_REASON;
+use crate::turn::goal;
 
 /// Bytes of the user's words where the window of the model is not known.
 const USUAL_BUDGET: usize = 64_000;
@@ -52,8 +53,37 @@ pub(super) fn parts(items: &[Item], turn: TurnId, budget: usize) -> Vec<Part> {
             parts.extend(whole.iter().cloned());
         }
     }
+    parts.extend(goal_of(items));
+    parts.extend(open_tasks(items));
     parts.extend(files(items));
     parts
+}
+
+/// The goal that the chat works toward.
+fn goal_of(items: &[Item]) -> Option<Part> {
+    let goal = goal::current(items).filter(|goal| goal.is_open())?;
+    let kind = if goal.is_command { "this command succeeds" } else { "this holds" };
+    Some(Part::text(format!("The goal of this chat: work until {kind}: {}", goal.condition)))
+}
+
+/// The tasks of the newest list that are not done.
+fn open_tasks(items: &[Item]) -> Option<Part> {
+    let entries = items.iter().rev().find_map(|item| match &item.kind {
+        ItemKind::ToolCall(call) if !call.error => match &call.details {
+            Some(Details::Tasks { entries }) => Some(entries),
+            _ => None,
+        },
+        _ => None,
+    })?;
+    let open: Vec<String> = entries
+        .iter()
+        .filter(|entry| entry.status != PlanStatus::Done)
+        .map(|entry| match entry.status {
+            PlanStatus::InProgress => format!("- {} (begun)", entry.text),
+            PlanStatus::Pending | PlanStatus::Done => format!("- {}", entry.text),
+        })
+        .collect();
+    (!open.is_empty()).then(|| Part::text(format!("Open tasks:\n{}", open.join("\n"))))
 }
 
 /// What the user said in an item: a message, an answer to a question, the reason of a refusal.
@@ -83,6 +113,7 @@ fn words_of(item: &Item) -> Option<Words<'_>> {
         | ItemKind::Command { .. }
         | ItemKind::SystemText { .. }
         | ItemKind::Hook(_)
+        | ItemKind::Note(_)
         | ItemKind::Flag { .. } => return None,
     };
     let text = text.trim();

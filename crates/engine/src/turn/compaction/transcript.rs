@@ -10,7 +10,7 @@ use domain::model::PromptEntry;
 const TOOL_TEXT: usize = 4_000;
 
 /// The conversation in parts of at most `most` bytes each; an empty conversation is one empty part.
-pub(super) fn parts(entries: &[PromptEntry], most: usize) -> Vec<String> {
+pub(crate) fn parts(entries: &[PromptEntry], most: usize) -> Vec<String> {
     let mut parts = vec![String::new()];
     for line in entries.iter().map(line_of).filter(|line| !line.is_empty()) {
         let mut rest = line.as_str();

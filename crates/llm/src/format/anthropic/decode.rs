@@ -4,10 +4,10 @@
 //! dropped without a warning.
 
 use domain::model::{BlockKind, ModelEvent, StopReason, Tokens};
+use rpc::sse::SseEvent;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use sse::SseEvent;
 
 use crate::fault::Fault;
 use crate::format::names::Names;

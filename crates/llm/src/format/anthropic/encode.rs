@@ -49,6 +49,10 @@ pub fn encode(prompt: &Prompt, target: &Target) -> Value {
     let tools = all_tools(prompt);
     if !tools.is_empty() {
         body.insert("tools".into(), tools.into());
+        if prompt.is_sequential {
+            let choice = json!({ "type": "auto", "disable_parallel_tool_use": true });
+            body.insert("tool_choice".into(), choice);
+        }
     }
     let mut messages = messages(prompt, target);
     mark_messages(&mut messages);

@@ -11,7 +11,7 @@ use super::wire::{CallDelta, Chunk, Delta, Usage};
 use crate::fault::Fault;
 use crate::format::names::Names;
 use crate::format::{Blocks, Decode, Events, Origin, generate_call_id, push_usage, unread};
-use sse::SseEvent;
+use rpc::sse::SseEvent;
 
 pub struct Decoder {
     origin: Origin,

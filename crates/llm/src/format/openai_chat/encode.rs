@@ -19,6 +19,9 @@ pub fn encode(prompt: &Prompt, target: &Target) -> Value {
     let tools: Vec<Value> = prompt.tools.iter().map(function).collect();
     if !tools.is_empty() {
         body.insert("tools".into(), tools.into());
+        if prompt.is_sequential {
+            body.insert("parallel_tool_calls".into(), false.into());
+        }
     }
     body.insert("messages".into(), messages(prompt, target).into());
     if let Some(most) = prompt.max_output {

@@ -4,14 +4,18 @@
 //! matched by index, id or kind, as far as the server gives them; no text is dropped without a warning.
 
 use domain::model::{BlockKind, ModelEvent, StopReason, Tokens};
+use rpc::sse::SseEvent;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use sse::SseEvent;
 
+use super::text_call;
 use super::wire::{Annotation, Frame, FrameKind, Item, Response, Usage};
 use crate::fault::Fault;
 use crate::format::names::Names;
 use crate::format::{Blocks, Decode, Events, Origin, generate_call_id, push_usage};
+
+/// The kind of a call whose argument is plain text.
+const TEXT_CALL: &str = "custom_tool_call";
 
 pub struct Decoder {
     origin: Origin,
@@ -38,6 +42,8 @@ struct StreamItem {
     length: usize,
     /// The streamed text of a reasoning item, which the finished item may lack.
     reasoning: String,
+    /// The argument that the plain text of a call becomes.
+    argument: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -108,6 +114,7 @@ impl Decoder {
         if kind == ItemKind::Reasoning {
             known.reasoning.push_str(&text);
         }
+        let text = if known.argument.is_some() { text_call::piece(&text) } else { text };
         out.push_back(ModelEvent::BlockDelta { block: known.block, text });
     }
 
@@ -155,10 +162,15 @@ impl Decoder {
                 BlockKind::ToolCall { call_id: given, name }
             }
         };
+        let is_text = item.as_ref().is_some_and(|item| item.kind == TEXT_CALL);
+        let argument = is_text.then(|| self.names.text_argument(&block_kind));
         if let Some(item) = item {
             id = item.id.or(id);
         }
         let block = self.blocks.start(block_kind, out);
+        if let Some(argument) = argument {
+            out.push_back(ModelEvent::BlockDelta { block, text: text_call::opening(argument) });
+        }
         let (index, reasoning) = (place.index, String::new());
         self.items.push(StreamItem {
             index,
@@ -170,6 +182,7 @@ impl Decoder {
             streamed: false,
             length: 0,
             reasoning,
+            argument,
         });
         self.items.len() - 1
     }
@@ -210,6 +223,7 @@ impl Decoder {
         let text = final_text(kind, item);
         if !known.streamed && !text.is_empty() {
             known.streamed = true;
+            let text = if known.argument.is_some() { text_call::piece(&text) } else { text };
             out.push_back(ModelEvent::BlockDelta { block, text });
         } else if let Some(rest) =
             text.get(known.length..).filter(|rest| kind == ItemKind::Text && !rest.is_empty())
@@ -228,6 +242,7 @@ impl Decoder {
             }
             ItemKind::Call => {
                 self.orphaned_arguments = false;
+                known.close_text(out);
                 None
             }
         };
@@ -303,8 +318,10 @@ impl Decoder {
         if self.orphaned_arguments {
             self.blocks.warn("response.function_call_arguments.delta without a tool call", out);
         }
-        for item in self.items.iter().filter(|item| item.is_open && item.kind == ItemKind::Call) {
-            if !item.streamed {
+        for item in self.items.iter_mut().filter(|item| item.is_open && item.kind == ItemKind::Call) {
+            if item.argument.is_some() {
+                item.close_text(out);
+            } else if !item.streamed {
                 out.push_back(ModelEvent::BlockDelta { block: item.block, text: "{}".to_owned() });
             }
         }
@@ -327,7 +344,9 @@ impl Decoder {
             }
             FrameKind::TextDone => self.whole(place, ItemKind::Text, frame.text, out),
             FrameKind::ReasoningDone => self.whole(place, ItemKind::Reasoning, frame.text, out),
-            FrameKind::ArgumentsDone => self.whole(place, ItemKind::Call, frame.arguments, out),
+            FrameKind::ArgumentsDone => {
+                self.whole(place, ItemKind::Call, frame.arguments.or(frame.input), out);
+            }
             FrameKind::ItemAdded => {
                 if let Some(raw) = frame.item {
                     self.added(place, raw, out);
@@ -369,6 +388,13 @@ impl Decoder {
 }
 
 impl StreamItem {
+    /// Ends the JSON text around the plain text of a call.
+    fn close_text(&mut self, out: &mut Events) {
+        if self.argument.take().is_some() {
+            out.push_back(ModelEvent::BlockDelta { block: self.block, text: text_call::CLOSING.to_owned() });
+        }
+    }
+
     /// Whether an event may belong to this item, as far as its index and id tell.
     fn is_at(&self, place: ItemRef) -> bool {
         match (self.index, place.index, self.id.as_deref(), place.id) {
@@ -394,7 +420,7 @@ fn kind_of(item: &str) -> Option<ItemKind> {
     match item {
         "message" => Some(ItemKind::Text),
         "reasoning" => Some(ItemKind::Reasoning),
-        "function_call" | "tool_search_call" => Some(ItemKind::Call),
+        "function_call" | "tool_search_call" | TEXT_CALL => Some(ItemKind::Call),
         _ => None,
     }
 }
@@ -407,6 +433,7 @@ fn final_text(kind: ItemKind, item: &Item) -> String {
             let summary = Item::join(&item.summary, "\n\n");
             if summary.is_empty() { Item::join(&item.content, "") } else { summary }
         }
+        ItemKind::Call if item.kind == TEXT_CALL => item.input.clone().unwrap_or_default(),
         ItemKind::Call => match &item.arguments {
             None | Some(Value::Null) => "{}".to_owned(),
             Some(Value::String(arguments)) if arguments.is_empty() => "{}".to_owned(),

@@ -4,9 +4,11 @@
 
 use domain::Part;
 use domain::model::Prompt;
+use domain::tool::TextFormat;
 use serde_json::{Map, Value, json};
 
 use super::FORMAT;
+use super::text_call;
 use crate::format::deferred::Loading;
 use crate::format::history::{self, Outcome, Piece, Turn};
 use crate::format::names;
@@ -25,12 +27,16 @@ pub fn encode(prompt: &Prompt, target: &Target) -> Value {
     let tools: Vec<Value> = prompt
         .tools
         .iter()
-        .map(|spec| if loading.is_search(&spec.offered_name()) { search_tool(spec) } else { tool(spec) })
+        .map(|spec| match text_format(prompt, target, &spec.offered_name()) {
+            Some(format) => text_tool(spec, &format),
+            None if loading.is_search(&spec.offered_name()) => search_tool(spec),
+            None => tool(spec),
+        })
         .chain(search)
         .collect();
     if !tools.is_empty() {
         body.insert("tools".into(), tools.into());
-        body.insert("parallel_tool_calls".into(), true.into());
+        body.insert("parallel_tool_calls".into(), (!prompt.is_sequential).into());
     }
     body.insert("input".into(), input(prompt, target).into());
     if target.thinking == Thinking::Effort {
@@ -69,6 +75,21 @@ fn tool(spec: &domain::ToolSpec) -> Value {
     })
 }
 
+/// The form of a tool's text, where this server takes tools whose calls are plain text.
+fn text_format(prompt: &Prompt, target: &Target, name: &str) -> Option<TextFormat> {
+    let known = prompt.text_tools.iter().find(|(tool, _)| tool == name && target.dialect.text_tools);
+    known.map(|(_, format)| *format)
+}
+
+fn text_tool(spec: &domain::ToolSpec, format: &TextFormat) -> Value {
+    json!({
+        "type": "custom",
+        "name": names::tool_name(&spec.offered_name()),
+        "description": format.description,
+        "format": { "type": "grammar", "syntax": "lark", "definition": format.grammar },
+    })
+}
+
 /// The provider's own call for searches, which we answer.
 fn search_tool(spec: &domain::ToolSpec) -> Value {
     json!({
@@ -87,9 +108,9 @@ fn input(prompt: &Prompt, target: &Target) -> Vec<Value> {
             Turn::User(parts) => {
                 items.push(json!({ "type": "message", "role": "user", "content": content(parts, target) }));
             }
-            Turn::Answer(pieces) => answer(&pieces, &loading, target, &mut items),
+            Turn::Answer(pieces) => answer(&pieces, prompt, &loading, target, &mut items),
             Turn::Results(outcomes) => {
-                items.extend(outcomes.iter().map(|outcome| result(outcome, &mut loading, target)));
+                items.extend(outcomes.iter().map(|outcome| result(outcome, prompt, &mut loading, target)));
             }
         }
     }
@@ -109,7 +130,7 @@ fn content(parts: &[Part], target: &Target) -> Vec<Value> {
         .collect()
 }
 
-fn answer(pieces: &[Piece], loading: &Loading, target: &Target, items: &mut Vec<Value>) {
+fn answer(pieces: &[Piece], prompt: &Prompt, loading: &Loading, target: &Target, items: &mut Vec<Value>) {
     // A reasoning item must be followed by what it led to; a broken answer may end before that.
     let last =
         pieces.iter().rposition(|piece| !matches!(piece, Piece::Reasoning { .. })).map_or(0, |at| at + 1);
@@ -138,17 +159,28 @@ fn answer(pieces: &[Piece], loading: &Loading, target: &Target, items: &mut Vec<
                 "status": "completed",
                 "arguments": history::object(input),
             })),
-            Piece::Call { id, name, input, .. } => items.push(json!({
-                "type": "function_call",
-                "call_id": names::call_id(id, false),
-                "name": names::tool_name(name),
-                "arguments": history::object(input).to_string(),
-            })),
+            Piece::Call { id, name, input, .. } => {
+                let (id, wire) = (names::call_id(id, false), names::tool_name(name));
+                items.push(match text_format(prompt, target, name) {
+                    Some(format) => json!({
+                        "type": "custom_tool_call",
+                        "call_id": id,
+                        "name": wire,
+                        "input": text_call::text_of(format.argument, input),
+                    }),
+                    None => json!({
+                        "type": "function_call",
+                        "call_id": id,
+                        "name": wire,
+                        "arguments": history::object(input).to_string(),
+                    }),
+                });
+            }
         }
     }
 }
 
-fn result(outcome: &Outcome, loading: &mut Loading, target: &Target) -> Value {
+fn result(outcome: &Outcome, prompt: &Prompt, loading: &mut Loading, target: &Target) -> Value {
     if loading.is_search(outcome.name) {
         let (tools, _) = loading.load(outcome).unwrap_or_default();
         let tools: Vec<Value> = tools
@@ -172,5 +204,9 @@ fn result(outcome: &Outcome, loading: &mut Loading, target: &Target) -> Value {
     } else {
         Value::String(outcome.text().into_owned())
     };
-    json!({ "type": "function_call_output", "call_id": names::call_id(outcome.id, false), "output": output })
+    let kind = match text_format(prompt, target, outcome.name) {
+        Some(_) => "custom_tool_call_output",
+        None => "function_call_output",
+    };
+    json!({ "type": kind, "call_id": names::call_id(outcome.id, false), "output": output })
 }

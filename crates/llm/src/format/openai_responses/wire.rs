@@ -22,6 +22,8 @@ pub(super) struct Frame<'a> {
     pub text: Option<String>,
     #[serde(default)]
     pub arguments: Option<String>,
+    #[serde(default)]
+    pub input: Option<String>,
     #[serde(borrow, default)]
     pub item: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -36,7 +38,10 @@ pub(super) enum FrameKind {
     TextDelta,
     #[serde(rename = "response.reasoning_summary_text.delta", alias = "response.reasoning_text.delta")]
     ReasoningDelta,
-    #[serde(rename = "response.function_call_arguments.delta")]
+    #[serde(
+        rename = "response.function_call_arguments.delta",
+        alias = "response.custom_tool_call_input.delta"
+    )]
     ArgumentsDelta,
     #[serde(rename = "response.refusal.delta")]
     RefusalDelta,
@@ -44,7 +49,7 @@ pub(super) enum FrameKind {
     TextDone,
     #[serde(rename = "response.reasoning_text.done", alias = "response.reasoning_summary_text.done")]
     ReasoningDone,
-    #[serde(rename = "response.function_call_arguments.done")]
+    #[serde(rename = "response.function_call_arguments.done", alias = "response.custom_tool_call_input.done")]
     ArgumentsDone,
     #[serde(rename = "response.reasoning_summary_part.added")]
     SummaryPart,
@@ -130,6 +135,8 @@ pub(super) struct Item {
     pub name: Option<String>,
     /// A text, or an object in a call that searches tools.
     pub arguments: Option<Value>,
+    /// The text of a call whose argument is plain text.
+    pub input: Option<String>,
     pub phase: Option<Value>,
     pub content: Option<Vec<Content>>,
     pub summary: Option<Vec<Content>>,

@@ -1,0 +1,257 @@
+//! One configured agent: a process for each chat that uses it, kept between prompts.
+//!
+//! Invariants: a chat has at most one process; the number of processes is bounded, and the one that was unused the longest
+//! goes first; dropping the agent ends all of them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use domain::agent::{AgentOpening, AgentStream, ExternalAgent, OpenedAgent};
+use domain::item::Part;
+use domain::{BoxFuture, Failure, SessionId};
+use futures_util::stream;
+use rpc::Outgoing;
+use tokio::sync::{mpsc, watch};
+
+use crate::driver::{Driver, DriverState, PromptCommand};
+use crate::handshake::{self, AuthMethod, OpenSession, SessionOpener};
+use crate::model_choice::{DEFAULT, ModelChoice};
+use crate::options::{AgentOptions, Launch};
+use crate::terminals::Terminals;
+use crate::wire::AgentCapabilities;
+
+/// Events that wait for the engine; while they do, the agent is not read.
+const EVENTS: usize = 64;
+
+/// An agent with its processes. Models of it are made by [`Agent::with_model`].
+pub struct Agent {
+    options: AgentOptions,
+    running: Mutex<HashMap<SessionId, Arc<Running>>>,
+}
+
+/// A process that has a session.
+struct Running {
+    outgoing: Outgoing,
+    capabilities: AgentCapabilities,
+    auth_methods: Vec<AuthMethod>,
+    title: String,
+    is_confined: bool,
+    seals_forbidden: bool,
+    /// It was started for a behavior that forbids changes.
+    is_read_only: bool,
+    commands: mpsc::Sender<PromptCommand>,
+    state: watch::Receiver<DriverState>,
+    session: Mutex<SessionState>,
+}
+
+struct SessionState {
+    id: String,
+    choice: ModelChoice,
+    /// What was chosen last.
+    model: String,
+    used: Instant,
+}
+
+impl Running {
+    fn state(&self) -> DriverState {
+        *self.state.borrow()
+    }
+
+    fn session(&self) -> MutexGuard<'_, SessionState> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn until_not_working(&self) {
+        let mut state = self.state.clone();
+        // An error means that the driver is gone.
+        let _ = state.wait_for(|state| *state != DriverState::Working).await;
+    }
+}
+
+impl Agent {
+    pub fn new(options: AgentOptions) -> Arc<Self> {
+        Arc::new(Self { options, running: Mutex::default() })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.options.name
+    }
+
+    /// The agent with one of its models; `default`: the one that it takes by itself.
+    pub fn with_model(self: &Arc<Self>, model: &str) -> Arc<dyn ExternalAgent> {
+        Arc::new(AgentWithModel { agent: self.clone(), model: model.to_owned() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Running>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, chat: &SessionId) -> Option<Arc<Running>> {
+        let mut running = self.lock();
+        running.retain(|_, running| running.state() != DriverState::Ended);
+        running.get(chat).cloned()
+    }
+
+    fn opener<'a>(&'a self, running: &'a Running) -> SessionOpener<'a> {
+        SessionOpener {
+            name: &self.options.name,
+            outgoing: &running.outgoing,
+            capabilities: &running.capabilities,
+            auth_methods: &running.auth_methods,
+            silent_logins: &self.options.auth_methods,
+            limits: &self.options.limits,
+        }
+    }
+
+    async fn open(&self, model: &str, opening: AgentOpening) -> Result<OpenedAgent, Failure> {
+        let running = self.find(&opening.chat);
+        // Another wall needs another process.
+        if let Some(running) = running.filter(|running| running.is_read_only == opening.read_only) {
+            running.until_not_working().await;
+            if running.state() == DriverState::Idle {
+                let is_known = opening.known.as_deref() == Some(running.session().id.as_str());
+                if !is_known {
+                    let open =
+                        self.opener(&running).open(&AgentOpening { known: None, ..opening.clone() }).await?;
+                    self.take_session(&running, open);
+                }
+                return self.choose(&running, model, is_known, false).await;
+            }
+        }
+        let running = self.start(&opening).await?;
+        let open = self.opener(&running).open(&opening).await?;
+        let is_known = open.is_known;
+        self.take_session(&running, open);
+        self.make_room();
+        self.lock().insert(opening.chat, running.clone());
+        self.choose(&running, model, is_known, true).await
+    }
+
+    fn take_session(&self, running: &Running, open: OpenSession) {
+        if let Some(on_models) = &self.options.on_models {
+            on_models(&open.choice.models);
+        }
+        let (model, used) = (DEFAULT.to_owned(), Instant::now());
+        *running.session() = SessionState { id: open.id, choice: open.choice, model, used };
+    }
+
+    async fn choose(
+        &self,
+        running: &Running,
+        model: &str,
+        is_known: bool,
+        is_started: bool,
+    ) -> Result<OpenedAgent, Failure> {
+        let (session, choice, current) = {
+            let mut state = running.session();
+            state.used = Instant::now();
+            (state.id.clone(), state.choice.clone(), state.model.clone())
+        };
+        if current != model {
+            let open = OpenSession { id: session.clone(), is_known, choice };
+            self.opener(running).choose_model(&open, model).await?;
+            let mut state = running.session();
+            state.model = model.to_owned();
+            if model != DEFAULT {
+                state.choice.current = model.to_owned();
+            }
+        }
+        Ok(OpenedAgent {
+            agent: self.options.name.clone(),
+            title: running.title.clone(),
+            session,
+            is_known,
+            is_started,
+            is_confined: running.is_confined,
+            seals_forbidden: running.seals_forbidden,
+        })
+    }
+
+    /// Starts a process that has no session yet.
+    async fn start(&self, opening: &AgentOpening) -> Result<Arc<Running>, Failure> {
+        let Launch { spawn, is_confined, seals_forbidden, clean_up } =
+            self.options.launcher.launch(opening).await?;
+        let (name, limits) = (&self.options.name, self.options.limits);
+        let connected = handshake::connect(name, spawn, &limits).await?;
+        let (commands, taken) = mpsc::channel(1);
+        let (state, watched) = watch::channel(DriverState::Idle);
+        let outgoing = connected.peer.outgoing();
+        let driver = Driver {
+            name: name.clone(),
+            peer: connected.peer,
+            inbox: connected.inbox,
+            commands: taken,
+            state: Arc::new(state),
+            child: connected.child,
+            limits,
+            takes_images: connected.capabilities.prompt_capabilities.image,
+            terminals: Terminals::default(),
+            clean_up,
+        };
+        tokio::spawn(driver.run());
+        let (id, model) = (String::new(), DEFAULT.to_owned());
+        let session = SessionState { id, choice: ModelChoice::default(), model, used: Instant::now() };
+        Ok(Arc::new(Running {
+            outgoing,
+            capabilities: connected.capabilities,
+            auth_methods: connected.auth_methods,
+            title: connected.title,
+            is_confined,
+            seals_forbidden,
+            is_read_only: opening.read_only,
+            commands,
+            state: watched,
+            session: Mutex::new(session),
+        }))
+    }
+
+    /// Ends the processes that were unused the longest, where there are too many.
+    fn make_room(&self) {
+        let mut running = self.lock();
+        while running.len() >= self.options.limits.children {
+            let idle = running.iter().filter(|(_, it)| it.state() != DriverState::Working);
+            let oldest = idle.min_by_key(|(_, it)| it.session().used).map(|(chat, _)| chat.clone());
+            let Some(oldest) = oldest else { return };
+            running.remove(&oldest);
+        }
+    }
+
+    fn prompt(&self, chat: &SessionId, parts: Vec<Part>) -> AgentStream {
+        let gone = || Failure::provider(format!("The agent {} does not run any more.", self.options.name));
+        let Some(running) = self.find(chat) else {
+            let failure = gone();
+            return Box::pin(stream::once(async move { Err(failure) }));
+        };
+        let (events, mut received) = mpsc::channel(EVENTS);
+        let session = running.session().id.clone();
+        if running.commands.try_send(PromptCommand { session, parts, events }).is_err() {
+            let failure = gone();
+            return Box::pin(stream::once(async move { Err(failure) }));
+        }
+        Box::pin(stream::poll_fn(move |context| received.poll_recv(context)))
+    }
+}
+
+struct AgentWithModel {
+    agent: Arc<Agent>,
+    model: String,
+}
+
+impl ExternalAgent for AgentWithModel {
+    fn open(&self, opening: AgentOpening) -> BoxFuture<'_, Result<OpenedAgent, Failure>> {
+        Box::pin(self.agent.open(&self.model, opening))
+    }
+
+    fn prompt(&self, chat: &SessionId, parts: Vec<Part>) -> AgentStream {
+        self.agent.prompt(chat, parts)
+    }
+
+    fn wait_until_idle<'a>(&'a self, chat: &'a SessionId) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if let Some(running) = self.agent.find(chat) {
+                running.until_not_working().await;
+            }
+        })
+    }
+}

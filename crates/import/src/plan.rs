@@ -1,0 +1,360 @@
+//! What an import would do: files found, steps, and everything that has no place here.
+//!
+//! Must not know the formats of other programs. Invariants: a step is planned only where it changes something, so a second import
+//! plans nothing; nothing that is there already is replaced; keys and tokens are in no step.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use config::{Environment, NewValue, SettingsChange, SettingsFile};
+use domain::Failure;
+use serde_json::{Map, Value, json};
+
+use super::secrets;
+
+/// A program whose files are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Program {
+    Claude,
+    Codex,
+    Opencode,
+    Gemini,
+    Goose,
+    Cursor,
+    Eca,
+}
+
+impl Program {
+    /// The name on the command line and in ids.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Opencode => "opencode",
+            Self::Gemini => "gemini",
+            Self::Goose => "goose",
+            Self::Cursor => "cursor",
+            Self::Eca => "eca",
+        }
+    }
+
+    /// The name for people.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Claude => "Claude Code",
+            Self::Codex => "codex",
+            Self::Opencode => "opencode",
+            Self::Gemini => "Gemini CLI",
+            Self::Goose => "goose",
+            Self::Cursor => "Cursor",
+            Self::Eca => "ECA",
+        }
+    }
+}
+
+/// Whose settings: the user's own, or those of the current folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    User,
+    Project,
+}
+
+/// A file of another program that is read.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    pub program: Program,
+    pub scope: Scope,
+    pub path: PathBuf,
+}
+
+#[derive(Debug)]
+pub(super) enum Step {
+    Setting { scope: Scope, change: SettingsChange, text: String },
+    File { path: PathBuf, content: String, is_program: bool },
+}
+
+#[derive(Debug)]
+pub(super) struct LeftOut {
+    pub file: PathBuf,
+    pub what: String,
+    pub why: String,
+}
+
+/// One list of approval rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RuleList {
+    Allow,
+    Ask,
+    Deny,
+}
+
+impl RuleList {
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// A rule of ours: a tool, and a pattern of one of its arguments.
+#[derive(Debug, PartialEq)]
+pub(super) struct NewRule {
+    pub target: String,
+    pub pattern: Option<(&'static str, String)>,
+}
+
+/// The plan while it is made.
+pub(super) struct Plan<'a> {
+    pub environment: &'a Environment,
+    pub folder: &'a Path,
+    pub found: Vec<Source>,
+    pub steps: Vec<Step>,
+    pub left_out: Vec<LeftOut>,
+    /// Servers that are or will be there with the entry of the other program.
+    pub servers: HashSet<String>,
+    /// Servers that the import writes, switched off.
+    pub new_servers: Vec<String>,
+    user: Map<String, Value>,
+    project: Map<String, Value>,
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn new(environment: &'a Environment, folder: &'a Path) -> Result<Self, Failure> {
+        Ok(Self {
+            environment,
+            folder,
+            found: Vec::new(),
+            steps: Vec::new(),
+            left_out: Vec::new(),
+            servers: HashSet::new(),
+            new_servers: Vec::new(),
+            user: SettingsFile::of_user(environment).values()?,
+            project: SettingsFile::of_folder(folder).values()?,
+        })
+    }
+
+    pub(super) fn settings_file(&self, scope: Scope) -> SettingsFile {
+        match scope {
+            Scope::User => SettingsFile::of_user(self.environment),
+            Scope::Project => SettingsFile::of_folder(self.folder),
+        }
+    }
+
+    fn settings_folder(&self, scope: Scope) -> PathBuf {
+        match scope {
+            Scope::User => self.environment.config_dir(),
+            Scope::Project => self.folder.join(".dragoman"),
+        }
+    }
+
+    fn existing(&self, scope: Scope) -> &Map<String, Value> {
+        match scope {
+            Scope::User => &self.user,
+            Scope::Project => &self.project,
+        }
+    }
+
+    pub(super) fn leave_out(&mut self, source: &Source, what: impl Into<String>, why: impl Into<String>) {
+        let what: String = what.into();
+        let what = match secrets::line_holds_secret(&what) {
+            true => format!("{}, which seems to hold a key", what.split(':').next().unwrap_or_default()),
+            false => what,
+        };
+        self.left_out.push(LeftOut { file: source.path.clone(), what, why: why.into() });
+    }
+
+    /// Plans a server, switched off. Its secrets become references or are left out.
+    pub(super) fn server(&mut self, source: &Source, name: &str, entry: Result<Value, String>) {
+        let what = format!("MCP server {name}");
+        let entry = match entry.and_then(|entry| secrets::remove(&entry)) {
+            Ok((entry, notes)) => {
+                notes.into_iter().for_each(|note| self.leave_out(source, what.clone(), note));
+                entry
+            }
+            Err(why) => return self.leave_out(source, what, why),
+        };
+        let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if name.is_empty() || name.eq_ignore_ascii_case("eca") || !name.chars().all(is_plain) {
+            return self.leave_out(source, what, "its name cannot be used here");
+        }
+        let keys = vec!["mcpServers".to_owned(), name.to_owned()];
+        let known = self.existing(source.scope).get("mcpServers").and_then(|servers| servers.get(name));
+        let planned = self.steps.iter().find_map(|step| match step {
+            Step::Setting {
+                scope,
+                change: SettingsChange { keys: known, value: NewValue::Set(value) },
+                ..
+            } if *scope == source.scope && *known == keys => Some(value),
+            Step::Setting { .. } | Step::File { .. } => None,
+        });
+        match known.or(planned) {
+            Some(known) if without_switch(known) == without_switch(&entry) => {
+                self.servers.insert(name.to_owned());
+            }
+            Some(_) => self.leave_out(source, what, "another server has this name here"),
+            None => {
+                self.servers.insert(name.to_owned());
+                self.new_servers.push(name.to_owned());
+                let text = format!("{what}, switched off: {}", shown_command(&entry));
+                let mut entry = entry;
+                entry["disabled"] = json!(true);
+                self.set(source.scope, keys, entry, text);
+            }
+        }
+    }
+
+    pub(super) fn set(&mut self, scope: Scope, keys: Vec<String>, value: Value, text: String) {
+        let change = SettingsChange { keys, value: NewValue::Set(value) };
+        self.steps.push(Step::Setting { scope, change, text });
+    }
+
+    /// Plans an approval rule, unless one that covers it is there.
+    pub(super) fn rule(&mut self, source: &Source, list: RuleList, theirs: &str, rule: &NewRule) {
+        if secrets::line_holds_secret(theirs) {
+            let what = format!("a permission ({})", list.key());
+            return self.leave_out(source, what, "it seems to hold a key, which is not copied");
+        }
+        let mut keys: Vec<String> =
+            ["toolCall", "approval", list.key(), &rule.target].map(str::to_owned).to_vec();
+        let known = at(self.existing(source.scope), &keys).cloned();
+        let matchers =
+            known.as_ref().map(|known| known["argsMatchers"].as_object().cloned().unwrap_or_default());
+        let (value, what) = match (&rule.pattern, matchers) {
+            // A rule for the whole tool covers everything.
+            (_, Some(matchers)) if matchers.is_empty() => return,
+            (None, None) => (NewValue::Set(json!({})), String::new()),
+            (None, Some(_)) => {
+                let why = format!("there are narrower rules for {} here", rule.target);
+                return self.leave_out(source, theirs, why);
+            }
+            (Some((argument, pattern)), matchers) => {
+                let matchers = matchers.unwrap_or_default();
+                if matchers.keys().any(|known| known != argument) {
+                    let why = format!("the rule for {} here has other arguments", rule.target);
+                    return self.leave_out(source, theirs, why);
+                }
+                let patterns = matchers.get(*argument).and_then(Value::as_array);
+                if patterns.is_some_and(|patterns| patterns.iter().any(|known| known == pattern)) {
+                    return;
+                }
+                keys.extend(["argsMatchers".to_owned(), (*argument).to_owned()]);
+                (NewValue::Append(json!(pattern)), format!(" where {argument} matches {pattern}"))
+            }
+        };
+        let change = SettingsChange { keys, value };
+        if !self.make_room_for(source.scope, &change) {
+            return;
+        }
+        let text = format!("{} {}{what} (from {theirs})", list.key(), rule.target);
+        self.steps.push(Step::Setting { scope: source.scope, change, text });
+    }
+
+    /// Whether a planned rule leaves something to do for this one. A rule for a whole tool takes the place of narrower ones.
+    fn make_room_for(&mut self, wanted: Scope, change: &SettingsChange) -> bool {
+        let covers = |wide: &SettingsChange, narrow: &SettingsChange| {
+            matches!(wide.value, NewValue::Set(_)) && narrow.keys.starts_with(&wide.keys)
+        };
+        let of_scope = |step: &Step| match step {
+            Step::Setting { scope, change, .. } if *scope == wanted => Some(change.clone()),
+            Step::Setting { .. } | Step::File { .. } => None,
+        };
+        let planned: Vec<SettingsChange> = self.steps.iter().filter_map(of_scope).collect();
+        if planned.iter().any(|known| known == change || covers(known, change)) {
+            return false;
+        }
+        self.steps.retain(|step| of_scope(step).is_none_or(|known| !covers(change, &known)));
+        true
+    }
+
+    /// Plans that a tool is switched off for everybody.
+    pub(super) fn disable(&mut self, source: &Source, tool: &str, theirs: &str) {
+        let known = self.existing(source.scope).get("disabledTools").and_then(Value::as_array);
+        let change =
+            SettingsChange { keys: vec!["disabledTools".to_owned()], value: NewValue::Append(json!(tool)) };
+        let is_known = known.is_some_and(|known| known.iter().any(|it| it == tool));
+        if !is_known && !self.changes(source.scope).contains(&change) {
+            let text = format!("{tool} switched off (from {theirs})");
+            self.steps.push(Step::Setting { scope: source.scope, change, text });
+        }
+    }
+
+    /// The tools that the user has made here.
+    pub(super) fn custom_tools(&self) -> Vec<String> {
+        let maps =
+            [&self.user, &self.project].map(|values| values.get("customTools").and_then(Value::as_object));
+        maps.into_iter().flatten().flat_map(|tools| tools.keys().cloned()).collect()
+    }
+
+    /// Whether a file is there or planned with another text.
+    pub(super) fn has_other_file(&self, scope: Scope, name: &str, content: &str) -> bool {
+        let path = self.settings_folder(scope).join(name);
+        let planned = self.steps.iter().find_map(|step| match step {
+            Step::File { path: planned, content, .. } if *planned == path => Some(content.clone()),
+            Step::File { .. } | Step::Setting { .. } => None,
+        });
+        planned.or_else(|| std::fs::read_to_string(&path).ok()).is_some_and(|known| known != content)
+    }
+
+    /// Plans a file of ours in the folder of the scope.
+    pub(super) fn file(&mut self, source: &Source, name: &str, content: &str) {
+        self.file_or_program(source, name, content, false);
+    }
+
+    pub(super) fn file_or_program(&mut self, source: &Source, name: &str, content: &str, is_program: bool) {
+        if domain::key_text::holds_key(content) {
+            return self.leave_out(source, "its text", "it seems to hold a key, which is not copied");
+        }
+        let path = self.settings_folder(source.scope).join(name);
+        let planned = self.steps.iter().find_map(|step| match step {
+            Step::File { path: planned, content, .. } if *planned == path => Some(content.clone()),
+            Step::File { .. } | Step::Setting { .. } => None,
+        });
+        let known = planned.or_else(|| std::fs::read_to_string(&path).ok());
+        match known {
+            Some(known) if known == content => {}
+            Some(_) => {
+                let why = format!("{} is there already and differs", path.display());
+                self.leave_out(source, "its text", why);
+            }
+            None => self.steps.push(Step::File { path, content: content.to_owned(), is_program }),
+        }
+    }
+
+    /// Whether the settings of a scope have a value at these keys.
+    pub(super) fn has(&self, scope: Scope, keys: &[&str]) -> bool {
+        let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+        at(self.existing(scope), &keys).is_some()
+    }
+
+    /// The settings that are planned for a scope.
+    pub(super) fn changes(&self, wanted: Scope) -> Vec<SettingsChange> {
+        let own = self.steps.iter().filter_map(|step| match step {
+            Step::Setting { scope, change, .. } if *scope == wanted => Some(change.clone()),
+            Step::Setting { .. } | Step::File { .. } => None,
+        });
+        own.collect()
+    }
+}
+
+fn at<'v>(values: &'v Map<String, Value>, keys: &[String]) -> Option<&'v Value> {
+    let (first, rest) = keys.split_first()?;
+    rest.iter().try_fold(values.get(first)?, |value, key| value.get(key))
+}
+
+fn without_switch(entry: &Value) -> Value {
+    let mut entry = entry.clone();
+    if let Some(members) = entry.as_object_mut() {
+        members.shift_remove("disabled");
+    }
+    entry
+}
+
+/// The program with its arguments, or the address.
+fn shown_command(entry: &Value) -> String {
+    let words = entry["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let line: Vec<&str> = entry["command"].as_str().into_iter().chain(words).collect();
+    if line.is_empty() { entry["url"].as_str().unwrap_or_default().to_owned() } else { line.join(" ") }
+}
