@@ -27,7 +27,8 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::answer::{AnswerEnd, AnswerReader, StepPosition};
-use super::{Next, Turn, outcome_of};
+use super::next::{Next, outcome_of};
+use super::state::Turn;
 use crate::behavior;
 use crate::spending;
 use crate::tool_calls::approval;
