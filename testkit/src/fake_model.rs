@@ -16,6 +16,7 @@ mod server;
 mod wire;
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -43,6 +44,7 @@ struct FakeModelState {
     hangups: Mutex<usize>,
     connections: Mutex<usize>,
     models: Mutex<Vec<String>>,
+    takes_titles: AtomicBool,
     changed: Notify,
 }
 
@@ -75,6 +77,13 @@ impl FakeModel {
     /// Answers requests for which no answer was added.
     pub fn respond_with(&self, responder: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> &Self {
         *locked(&self.state.responder) = Some(Arc::new(responder));
+        self
+    }
+
+    /// Requests for the title of a chat are answered and kept like others. Without it they fail unseen, so that the first
+    /// words of a chat are its title and a test sees only what it asks for.
+    pub fn take_titles(&self) -> &Self {
+        self.state.takes_titles.store(true, Ordering::Relaxed);
         self
     }
 
@@ -143,6 +152,11 @@ impl Drop for FakeModel {
 
 impl FakeModelState {
     fn answer(&self, request: &Request) -> Answer {
+        let is_title =
+            || request.last_user_text().contains(TITLE_REQUEST) || request.system().contains(TITLE_REQUEST);
+        if !self.takes_titles.load(Ordering::Relaxed) && is_title() {
+            return Answer::status(400);
+        }
         locked(&self.requests).push(request.clone());
         self.changed.notify_waiters();
         if let Some(answer) = locked(&self.answers).pop_front() {
@@ -160,6 +174,9 @@ impl FakeModelState {
         self.changed.notify_waiters();
     }
 }
+
+/// What every request for a title says.
+pub(crate) const TITLE_REQUEST: &str = "Answer with a title of at most six words";
 
 /// Nanoseconds since this process first asked.
 pub fn clock() -> u64 {

@@ -12,6 +12,8 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use serde_json::Value;
 
+use crate::fake_model::TITLE_REQUEST;
+
 /// What one call does, step by step.
 #[derive(Clone, Debug)]
 pub enum ModelStep {
@@ -118,6 +120,7 @@ struct Script {
     prompts: Vec<(String, Prompt)>,
     info: ModelInfo,
     small: Option<(String, ScriptedAnswer)>,
+    title: Option<String>,
     by_prompt: Option<AnswerByPrompt>,
 }
 
@@ -127,8 +130,14 @@ impl Default for ScriptedModels {
     fn default() -> Self {
         let price = Price { input: 1.0, output: 1.0, cache_read: None, cache_write: None };
         let info = ModelInfo { tools: true, price: Some(price), ..ModelInfo::default() };
-        let script =
-            Script { answers: VecDeque::new(), prompts: Vec::new(), info, small: None, by_prompt: None };
+        let script = Script {
+            answers: VecDeque::new(),
+            prompts: Vec::new(),
+            info,
+            small: None,
+            title: None,
+            by_prompt: None,
+        };
         Self { state: Arc::new(Mutex::new(script)) }
     }
 }
@@ -163,6 +172,11 @@ impl ScriptedModels {
         self.lock().small = Some((name.to_owned(), answer));
     }
 
+    /// What every request for a title is answered, by whichever model.
+    pub fn answer_titles(&self, title: &str) {
+        self.lock().title = Some(title.to_owned());
+    }
+
     fn lock(&self) -> MutexGuard<'_, Script> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -189,6 +203,11 @@ impl Models for ScriptedModels {
     }
 }
 
+fn asks_for_title(prompt: &Prompt) -> bool {
+    let in_chat = prompt.entries.last().is_some_and(|entry| format!("{entry:?}").contains(TITLE_REQUEST));
+    in_chat || prompt.system.iter().any(|text| text.contains(TITLE_REQUEST))
+}
+
 struct ScriptedModel {
     id: String,
     models: ScriptedModels,
@@ -198,6 +217,9 @@ impl Model for ScriptedModel {
     fn stream(&self, prompt: Prompt) -> ModelStream {
         let mut script = self.models.lock();
         script.prompts.push((self.id.clone(), prompt.clone()));
+        if let Some(title) = script.title.clone().filter(|_| asks_for_title(&prompt)) {
+            return ScriptedAnswer::text(&title).stream();
+        }
         let small =
             script.small.as_ref().filter(|(name, _)| *name == self.id).map(|(_, answer)| answer.clone());
         let by_prompt = script.by_prompt.clone().map(|answer| answer(&prompt));

@@ -38,7 +38,12 @@ impl WorkspaceHooks {
             HookCommand::File(file) => Spawn::new("bash").arg(file),
         };
         let limit = OutputLimit { head: OUTPUT_BYTES, tail: 0 };
-        let spawn = spawn.input(input).deadline(action.timeout).limit(limit).without_env(&self.withheld);
+        let spawn = spawn
+            .input(input)
+            .deadline(action.timeout)
+            .limit(limit)
+            .without_env(&self.withheld)
+            .env("ECA_AGENT", "1");
         let spawn = match action.outside_sandbox.as_deref().filter(|_| self.may_leave()).or(folder) {
             Some(folder) => spawn.directory(folder),
             None => spawn,

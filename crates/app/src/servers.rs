@@ -15,6 +15,7 @@ use config::{
 };
 use domain::command::{ServerSpec, ServerTransport};
 use domain::event::{CatalogKind, Notice};
+use domain::names::is_same_name;
 use domain::tool::{Resource, ServerAction, ServerPrompt, Tool, ToolServer, ToolSource};
 use domain::{BoxFuture, Failure, Part};
 use mcp::{
@@ -92,12 +93,13 @@ impl ConfiguredServers {
 
     /// Makes the running server what the configuration says now.
     async fn reload(&self, name: &str) -> Result<(), Failure> {
-        if self.supervisor.servers().iter().any(|server| server.name == name) {
+        if self.supervisor.servers().iter().any(|server| is_same_name(&server.name, name)) {
             self.supervisor.remove(name).await?;
         }
         let inputs = Inputs { workspace_roots: self.roots.clone(), ..Inputs::default() };
         let resolved = config::resolve(&self.environment, &inputs);
-        if let Some(server) = resolved.settings.mcp_servers.get(name) {
+        let known = resolved.settings.mcp_servers.iter().find(|(known, _)| is_same_name(known, name));
+        if let Some((name, server)) = known {
             let config = server_config(name, server, &resolved, self.sandbox.as_ref(), &mut Vec::new());
             self.supervisor.add(config);
         }

@@ -2,6 +2,7 @@
 //! knows both the settings and the tools. Pure.
 
 use config::{ApprovalRules, Origin, Resolved, Rule, nearest};
+use domain::names::is_same_name;
 use domain::tool::ToolSpec;
 use domain::{Level, Notice, visible_line};
 
@@ -69,14 +70,15 @@ impl Names<'_> {
 
     fn check_name(&self, key: &str, name: &str, origin: Option<&Origin>) -> Option<Notice> {
         let servers = &self.resolved.settings.mcp_servers;
-        let of_server = |(server, _): (&str, &str)| servers.contains_key(server);
+        let is_server = |name: &str| servers.keys().any(|known| is_same_name(known, name));
+        let of_server = |(server, _): (&str, &str)| is_server(server);
         // A pattern may be about tools of servers that are not running yet.
         let is_pattern = key.ends_with("disabledTools") && name.contains(['*', '.', '[', '(', '|', '+', '?']);
         if is_pattern
             || self.tool(name).is_some()
             || ENGINE_TOOLS.contains(&name)
-            || self.tools.iter().any(|tool| tool.server == name)
-            || servers.contains_key(name)
+            || self.tools.iter().any(|tool| is_same_name(&tool.server, name))
+            || is_server(name)
             || name.split_once("__").is_some_and(of_server)
         {
             return None;

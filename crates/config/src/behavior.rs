@@ -3,6 +3,7 @@
 use crate::approval::ApprovalRules;
 use crate::cursor::Cursor;
 use crate::lazy_text::LazyText;
+use crate::settings::Settings;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BehaviorSettings {
@@ -25,6 +26,7 @@ pub struct BehaviorSettings {
     /// As a subagent it works in a git worktree of its own.
     pub worktree: bool,
     pub auto_compact_percentage: Option<u64>,
+    pub auto_compact_tokens_left: Option<u64>,
     /// Beside the rules for all behaviors.
     pub approval: ApprovalRules,
     /// With the prompts for all behaviors where it has none of its own; `chat` is its system prompt.
@@ -69,6 +71,7 @@ impl BehaviorSettings {
             max_cost: cursor.get("maxCost").dollars(),
             worktree: cursor.get("worktree").flag().unwrap_or(false),
             auto_compact_percentage: cursor.get("autoCompactPercentage").number(1..=100),
+            auto_compact_tokens_left: cursor.get("autoCompactTokensLeft").number(1..=u64::MAX),
             approval,
             prompts,
         }
@@ -125,5 +128,20 @@ impl Prompts {
             rewrite: self.rewrite.or_else(|| others.rewrite.clone()),
             tools: others.tools.iter().cloned().chain(self.tools).collect(),
         }
+    }
+}
+
+impl Settings {
+    pub fn auto_compact_percentage(&self, behavior: &str) -> u64 {
+        let own = self.behavior(behavior).and_then(|own| own.auto_compact_percentage);
+        own.unwrap_or(self.chat.auto_compact_percentage)
+    }
+
+    /// The tokens of a window that a chat may fill before it is summarized.
+    pub fn auto_compact_limit(&self, behavior: &str, window: u64) -> u64 {
+        let left = self.behavior(behavior).and_then(|own| own.auto_compact_tokens_left);
+        let left = left.or(self.chat.auto_compact_tokens_left);
+        let by_percentage = window.saturating_mul(self.auto_compact_percentage(behavior)) / 100;
+        left.map_or(by_percentage, |left| by_percentage.min(window.saturating_sub(left)).max(1))
     }
 }

@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use domain::Failure;
+use domain::names::is_same_name;
 use serde::{Deserialize, Serialize};
 
 use crate::{Environment, private_file};
@@ -108,20 +109,32 @@ impl CredentialFile {
     }
 }
 
+/// The name that a key is stored by: `myProvider` for the provider that ECA calls `my-provider`.
+fn stored_name(all: &All, provider: &str) -> String {
+    let other = || all.keys().find(|known| is_same_name(known, provider)).cloned();
+    Some(provider.to_owned())
+        .filter(|name| all.contains_key(name))
+        .or_else(other)
+        .unwrap_or_else(|| provider.to_owned())
+}
+
 impl Credentials for CredentialFile {
     fn get(&self, provider: &str) -> Result<Option<StoredCredential>, Failure> {
-        Ok(self.all()?.remove(provider))
+        let mut all = self.all()?;
+        let name = stored_name(&all, provider);
+        Ok(all.remove(&name))
     }
 
     fn put(&self, provider: &str, kept: StoredCredential) -> Result<(), Failure> {
-        self.change(|all| all.insert(provider.to_owned(), kept)).map(drop)
+        self.change(|all| all.insert(stored_name(all, provider), kept)).map(drop)
     }
 
     fn remove(&self, provider: &str) -> Result<bool, Failure> {
-        if !self.all()?.contains_key(provider) {
+        let all = self.all()?;
+        if !all.contains_key(&stored_name(&all, provider)) {
             return Ok(false);
         }
-        self.change(|all| all.remove(provider).is_some())
+        self.change(|all| all.remove(&stored_name(all, provider)).is_some())
     }
 
     fn providers(&self) -> Vec<String> {

@@ -35,11 +35,21 @@ pub(crate) struct Layer {
     pub(crate) text: Option<String>,
     /// Its allow rules stand beside those of lower layers instead of replacing them.
     pub(crate) adds_rules: bool,
+    /// Names in their present spelling and as they are written.
+    pub(crate) written_names: Vec<(String, String)>,
 }
 
 impl Layer {
     pub(crate) fn new(origin: Origin, values: Object, base: PathBuf) -> Self {
-        Self { origin, values, authority: Authority::Full, base, text: None, adds_rules: false }
+        Self {
+            origin,
+            values,
+            authority: Authority::Full,
+            base,
+            text: None,
+            adds_rules: false,
+            written_names: Vec::new(),
+        }
     }
 
     /// Reads a text of settings; an error is a notice that names the origin.
@@ -76,7 +86,13 @@ impl Layer {
 
     /// The place of a key for people: file, line and column as far as they are known.
     pub(crate) fn place(&self, path: &[&str]) -> String {
-        let found = self.text.as_deref().and_then(|text| jsonc::locate(text, path.iter().copied()));
+        let written = |part: &&str| {
+            let known = self.written_names.iter().find(|(now, _)| now == part);
+            known.map_or_else(|| (*part).to_owned(), |(_, written)| written.clone())
+        };
+        let written: Vec<String> = path.iter().map(written).collect();
+        let at = |path: Vec<&str>| self.text.as_deref().and_then(|text| jsonc::locate(text, path));
+        let found = at(path.to_vec()).or_else(|| at(written.iter().map(String::as_str).collect()));
         match found {
             Some((line, column)) => format!("{}, line {line}, column {column}", self.origin),
             None => self.origin.to_string(),

@@ -20,9 +20,12 @@ const RENAMED: &[(&[&str], &[&str])] = &[
     (&["anthropicApiKey"], &["providers", "anthropic", "key"]),
     (&["geminiApiKey"], &["providers", "google", "key"]),
     (&["streamIdleTimeoutSeconds"], &["streamSilenceSeconds"]),
+    (&["mcpToolSearch", DEFER_ABOVE], &["toolCall", "toolSearch", "abovePercent"]),
     (&["systemPrompt"], &["prompts", "chat"]),
     (&["compactPrompt"], &["prompts", "compact"]),
 ];
+
+const DEFER_ABOVE: &str = "deferAllWhenTotalTokensExceedPercentOfContext";
 
 /// Keys whose value becomes a reference: the name of a variable, a file or a netrc entry.
 const WRAPPED: &[(&str, &[&str], &str)] = &[
@@ -64,6 +67,9 @@ pub(crate) fn modernize(values: &mut Object) {
         if let Some(value) = remove_path(values, old) {
             insert_missing(values, new, value);
         }
+    }
+    if values.get("mcpToolSearch").and_then(Value::as_object).is_some_and(Object::is_empty) {
+        values.shift_remove("mcpToolSearch");
     }
     wrap(values);
     ollama(values);
@@ -178,6 +184,10 @@ mod tests {
             (
                 json!({"providers": {"x": {"keyRc": "me@host"}}}),
                 json!({"providers": {"x": {"key": "${netrc:me@host}"}}}),
+            ),
+            (
+                json!({"mcpToolSearch": {DEFER_ABOVE: 5}}),
+                json!({"toolCall": {"toolSearch": {"abovePercent": 5}}}),
             ),
             (
                 json!({"toolCall": {"manualApproval": true}}),

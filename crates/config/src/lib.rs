@@ -29,6 +29,7 @@ mod cursor;
 mod custom_tools;
 mod defaults;
 mod destination;
+mod eca_names;
 mod environment;
 pub mod front_matter;
 mod goal;

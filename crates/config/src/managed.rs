@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use domain::Failure;
 use domain::hosts::HostList;
+use domain::names::is_same_name;
 use serde_json::{Map, Value};
 
 use crate::budget::Budget;
@@ -195,7 +196,7 @@ impl ManagedRules {
     }
 
     pub fn permits_provider(&self, name: &str) -> bool {
-        self.providers.as_ref().is_none_or(|list| list.iter().any(|entry| entry == name))
+        self.providers.as_ref().is_none_or(|list| list.iter().any(|entry| is_same_name(entry, name)))
     }
 
     /// `permits_provider`, for a provider whose address is not the one that its name stands for: the name alone says
@@ -207,8 +208,14 @@ impl ManagedRules {
 
     /// By `provider/model`; `*` matches any characters.
     pub fn permits_model(&self, id: &str) -> bool {
-        let provider = id.split('/').next().unwrap_or_default();
-        let is_listed = self.models.as_ref().is_none_or(|list| list.iter().any(|entry| fits(entry, id)));
+        let (provider, model) = id.split_once('/').unwrap_or((id, ""));
+        // ECA's spelling of a provider's name is as good as the other one.
+        let fits_other = |entry: &str| {
+            let own = entry.split_once('/');
+            own.is_some_and(|(name, rest)| is_same_name(name, provider) && fits(rest, model))
+        };
+        let is_fitting = |entry: &String| fits(entry, id) || fits_other(entry);
+        let is_listed = self.models.as_ref().is_none_or(|list| list.iter().any(is_fitting));
         is_listed && self.permits_provider(provider)
     }
 
@@ -219,7 +226,7 @@ impl ManagedRules {
 
     /// Some rule may permit a server of this name.
     pub fn may_permit_server(&self, name: &str) -> bool {
-        let fits = |rule: &ServerRule| rule.name.as_deref().is_none_or(|own| own == name);
+        let fits = |rule: &ServerRule| rule.name.as_deref().is_none_or(|own| is_same_name(own, name));
         self.servers.as_ref().is_none_or(|list| list.iter().any(fits))
     }
 
@@ -274,7 +281,7 @@ impl ServerRule {
     }
 
     fn fits(&self, name: &str, url: Option<&str>, command: &[&str]) -> bool {
-        self.name.as_deref().is_none_or(|own| own == name)
+        self.name.as_deref().is_none_or(|own| is_same_name(own, name))
             && self.url.as_deref().is_none_or(|own| url.is_some_and(|url| fits_address(own, url)))
             && self.command.as_ref().is_none_or(|own| own == command)
     }

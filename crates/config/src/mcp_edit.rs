@@ -5,7 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use domain::Failure;
-use jsonc_parser::cst::CstObject;
+use domain::names::is_same_name;
+use jsonc_parser::cst::{CstObject, CstObjectProp};
 use serde_json::{Map, Value};
 
 use crate::environment::Environment;
@@ -49,12 +50,14 @@ impl McpFile {
     /// The entry of a server as it is written, without what other files add.
     pub fn entry(&self, name: &str) -> Result<Option<Value>, Failure> {
         let mut file = self.file.values()?;
-        Ok(file.get_mut(SECTION).and_then(|servers| servers.get_mut(name)).map(Value::take))
+        let Some(Value::Object(servers)) = file.get_mut(SECTION) else { return Ok(None) };
+        let name = written_name(servers.keys(), name);
+        Ok(servers.get_mut(&name).map(Value::take))
     }
 
     /// Adds a server, or replaces its entry.
     pub fn put(&self, name: &str, entry: &Value) -> Result<SavedFile, Failure> {
-        self.edit(|servers| match servers.get(name) {
+        self.edit(|servers| match find(servers, name) {
             Some(property) => property.set_value(input(entry)),
             None => drop(servers.append(name, input(entry))),
         })
@@ -63,7 +66,9 @@ impl McpFile {
     /// Changes members of a server's entry; null removes one.
     pub fn update(&self, name: &str, changes: &Map<String, Value>) -> Result<SavedFile, Failure> {
         self.edit(|servers| {
-            let Some(entry) = servers.get(name).and_then(|property| property.object_value()) else { return };
+            let Some(entry) = find(servers, name).and_then(|property| property.object_value()) else {
+                return;
+            };
             for (member, value) in changes {
                 match (entry.get(member), value) {
                     (Some(property), Value::Null) => property.remove(),
@@ -77,7 +82,7 @@ impl McpFile {
 
     pub fn remove(&self, name: &str) -> Result<SavedFile, Failure> {
         self.edit(|servers| {
-            if let Some(property) = servers.get(name) {
+            if let Some(property) = find(servers, name) {
                 property.remove();
             }
         })
@@ -91,6 +96,20 @@ impl McpFile {
             Ok(())
         })
     }
+}
+
+/// The name as a file has it: ECA's files have `test-mcp` for `testMcp`.
+fn written_name<'n>(names: impl Iterator<Item = &'n String> + Clone, name: &str) -> String {
+    let is_there = names.clone().any(|known| known == name);
+    let other = || names.clone().find(|known| is_same_name(known, name)).cloned();
+    Some(name.to_owned()).filter(|_| is_there).or_else(other).unwrap_or_else(|| name.to_owned())
+}
+
+fn find(servers: &CstObject, name: &str) -> Option<CstObjectProp> {
+    let properties = servers.properties();
+    let names: Vec<String> =
+        properties.iter().filter_map(|property| property.name()?.decoded_value().ok()).collect();
+    servers.get(&written_name(names.iter(), name))
 }
 
 #[cfg(test)]
@@ -142,6 +161,20 @@ mod tests {
             fs::read_to_string(saved.copy.unwrap()).unwrap().contains("memory"),
             "the copy is one edit old"
         );
+    }
+
+    #[test]
+    fn an_entry_is_found_in_either_spelling() {
+        let (_folder, file) =
+            file(Some(r#"{"mcpServers": {"test-mcp": {"command": "a"}, "testMcp2": {"command": "b"}}}"#));
+        assert_eq!(file.entry("testMcp").unwrap(), Some(json!({"command": "a"})));
+        assert_eq!(file.entry("test").unwrap(), None);
+        file.update("testMcp", json!({"disabled": true}).as_object().unwrap()).unwrap();
+        assert_eq!(file.entry("test-mcp").unwrap(), Some(json!({"command": "a", "disabled": true})));
+        file.put("testMcp", &json!({"command": "c"})).unwrap();
+        file.remove("test-mcp2").unwrap();
+        let text = fs::read_to_string(file.path()).unwrap();
+        assert!(text.contains("test-mcp") && !text.contains("testMcp"), "{text}");
     }
 
     #[test]

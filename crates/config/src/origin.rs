@@ -22,6 +22,19 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// It is a file of ECA, or comes from a client of ECA's protocol.
+    pub(crate) fn is_of_eca(&self) -> bool {
+        let folder = self.file().and_then(Path::parent).and_then(Path::file_name);
+        match self {
+            Self::InitializationOptions => true,
+            Self::Variable(name) => name == "ECA_CONFIG",
+            Self::GlobalFile(_) | Self::ProjectFile { .. } => {
+                folder.is_some_and(|name| name == "eca" || name == ".eca")
+            }
+            Self::Default | Self::ExtraFile(_) | Self::CommandLine | Self::ManagedFile(_) => false,
+        }
+    }
+
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::GlobalFile(path)

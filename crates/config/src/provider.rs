@@ -78,7 +78,7 @@ impl ProviderSettings {
                 .hint("Name its host in `keyHosts` of your own settings, if you want to send them there.")
         });
         Self {
-            api: cursor.get("api").text(),
+            api: cursor.get("api").text().or_else(|| api_of_eca(cursor)),
             url,
             url_problem: url_problem.flatten().or(secret_address),
             key: if has_foreign_key { None } else { key.secret() },
@@ -93,6 +93,13 @@ impl ProviderSettings {
             concurrency: cursor.get("concurrency").number(1..=1000),
         }
     }
+}
+
+/// At an address of its settings ECA speaks to Google in the form of OpenAI.
+fn api_of_eca(cursor: &Cursor) -> Option<String> {
+    let url = cursor.get("url");
+    let is_of_eca = cursor.name() == "google" && url.node().is_some() && url.origin().is_of_eca();
+    is_of_eca.then(|| "openai-chat".to_owned())
 }
 
 /// Looked up now, because a provider is unknown without it. An address that is written and empty is a problem: otherwise

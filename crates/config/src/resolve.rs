@@ -11,6 +11,7 @@ use crate::agent_files;
 use crate::approval::{self, Approval, ApprovalRules};
 use crate::cursor::{Cursor, RefusedValue, Scope};
 use crate::defaults;
+use crate::eca_names;
 use crate::environment::Environment;
 use crate::ignored_keys::{self, IgnoredKey};
 use crate::layer::{Authority, Layer, Object, notice};
@@ -146,6 +147,7 @@ impl<'a> Resolver<'a> {
         let mut overrides = self.inputs.overrides.clone();
         modernize(&mut overrides);
         self.layers.push(Layer::new(Origin::CommandLine, overrides, self.directory().to_owned()));
+        eca_names::spell(&mut self.layers);
     }
 
     fn gather_options(&mut self) {

@@ -89,6 +89,8 @@ pub struct Settings {
 
     pub chat: ChatSettings,
     pub goal: GoalSettings,
+    /// Clients of the Agent Client Protocol may speak version 2.
+    pub acp_version_two: bool,
 
     /// A stream that stays silent for so long is an error.
     pub stream_silence: Duration,
@@ -112,6 +114,10 @@ pub struct ChatSettings {
     /// Whether a turn that changed files without a check is asked to verify.
     pub verify_changes: bool,
     pub auto_compact_percentage: u64,
+    /// A chat is summarized, too, when fewer tokens of the window are left.
+    pub auto_compact_tokens_left: Option<u64>,
+    /// Instructions are read anew for each prompt.
+    pub auto_sync_system_prompt: bool,
     pub max_steps: u64,
     /// Days; `None` keeps chats.
     pub retention_days: Option<u64>,
@@ -228,6 +234,7 @@ impl Settings {
             skills: paths(&root.get("skills")),
             completion_model: root.get("completion").get("model").text(),
             next_edit_model: root.get("nextEdit").get("model").text(),
+            acp_version_two: root.get("acp").get("v2").flag().unwrap_or(true),
             rewrite_model: root.get("rewrite").get("model").text(),
             chat_inline: InlineChatSettings::read(&root.get("chatInline")),
             prompts,
@@ -257,11 +264,6 @@ impl Settings {
         self.behavior(behavior).and_then(|own| own.max_steps).unwrap_or(self.chat.max_steps)
     }
 
-    pub fn auto_compact_percentage(&self, behavior: &str) -> u64 {
-        let own = self.behavior(behavior).and_then(|own| own.auto_compact_percentage);
-        own.unwrap_or(self.chat.auto_compact_percentage)
-    }
-
     /// The user's own prompts for this behavior.
     pub fn prompts(&self, behavior: &str) -> &Prompts {
         self.behavior(behavior).map_or(&self.prompts, |own| &own.prompts)
@@ -272,7 +274,7 @@ impl Settings {
         self.behavior(name).and_then(|own| own.base.as_deref()).unwrap_or(canonical_behavior(name))
     }
 
-    fn behavior(&self, name: &str) -> Option<&BehaviorSettings> {
+    pub(crate) fn behavior(&self, name: &str) -> Option<&BehaviorSettings> {
         self.behaviors.get(canonical_behavior(name))
     }
 }
@@ -288,6 +290,8 @@ impl ChatSettings {
             default_trust: chat.get("defaultTrust").flag().unwrap_or_default(),
             verify_changes: chat.get("verifyChanges").flag().unwrap_or_default(),
             auto_compact_percentage: root.get("autoCompactPercentage").number(1..=100).unwrap_or_default(),
+            auto_compact_tokens_left: root.get("autoCompactTokensLeft").number(1..=u64::MAX),
+            auto_sync_system_prompt: chat.get("autoSyncSystemPrompt").flag().unwrap_or_default(),
             max_steps: root.get("maxSteps").number(1..=100_000).unwrap_or_default(),
             retention_days: retention_days(&root.get("chatRetentionDays")),
             theme: ChatTheme::read(&chat.get("theme")),

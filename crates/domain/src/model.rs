@@ -62,6 +62,8 @@ pub struct ModelInfo {
     pub variants: Vec<String>,
     /// The provider adds tools to the context where a search gave them, so found tools are called by their own names.
     pub loads_tools: bool,
+    /// Its server computes one prompt at a time and keeps that one alone, as servers of this machine do.
+    pub single_slot: bool,
 }
 
 /// US dollars per million tokens.

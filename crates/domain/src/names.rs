@@ -8,6 +8,23 @@ pub fn kebab_case(name: &str) -> String {
     kebab_characters(name).collect()
 }
 
+/// The name in camelCase: a letter after a hyphen is large, and the hyphen is gone. A name with a hyphen elsewhere than
+/// between words stays as it is.
+pub fn camel_case(name: &str) -> String {
+    let mut words = name.split('-');
+    let first = words.next().unwrap_or_default();
+    let rest: Vec<&str> = words.collect();
+    let is_word = |word: &str| word.starts_with(char::is_lowercase);
+    if first.is_empty() || !rest.iter().all(|word| is_word(word)) {
+        return name.to_owned();
+    }
+    let large = |word: &&str| {
+        let mut letters = word.chars();
+        letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect::<String>()
+    };
+    std::iter::once(first.to_owned()).chain(rest.iter().map(large)).collect()
+}
+
 /// Whether two names are spellings of one. Rules ask this for every call, so it allocates nothing.
 pub fn is_same_name(one: &str, other: &str) -> bool {
     one == other || may_be_same(one, other) && kebab_characters(one).eq(kebab_characters(other))
@@ -34,6 +51,24 @@ fn kebab_characters(name: &str) -> impl Iterator<Item = char> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_has_both_spellings() {
+        for (kebab, camel) in [
+            ("test-mcp", "testMcp"),
+            ("mcp-server-sample", "mcpServerSample"),
+            ("memory", "memory"),
+            ("my_server", "my_server"),
+            ("über-ich", "überIch"),
+        ] {
+            assert_eq!((camel_case(kebab), kebab_case(camel)), (camel.to_owned(), kebab.to_owned()));
+            assert!(is_same_name(kebab, camel));
+        }
+        // What would no longer be the same name is not changed.
+        for odd in ["a-1", "a--b", "-a", "a-", "", "a-B"] {
+            assert_eq!(camel_case(odd), odd);
+        }
+    }
 
     #[test]
     fn both_spellings_are_one_name_and_other_names_are_not() {

@@ -455,6 +455,9 @@ pub struct ToolServer {
     /// The last lines of stderr where it failed.
     pub error: Option<String>,
     pub tools: Vec<ToolSpec>,
+    /// By the names that the server gives them.
+    pub prompts: Vec<ServerPrompt>,
+    pub resources: Vec<Resource>,
 }
 
 impl ToolServer {

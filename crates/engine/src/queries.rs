@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use domain::command::{Completed, Completion, Context, ContextQuery};
+use domain::names::is_same_name;
 use domain::store::{ListFilter, SessionSummary};
 use domain::tool::{Resource, ServerAction, ToolSource};
 use domain::{Command, Failure, Reply, Store};
@@ -157,7 +158,8 @@ async fn answer_account(workspace: &Workspace, command: Command) {
 async fn act_on_server(workspace: &Workspace, name: &str, action: ServerAction) -> Result<(), Failure> {
     let is_new = matches!(action, ServerAction::Add { .. });
     let source = workspace.sources.iter().find(|source| {
-        is_new && source.takes_servers() || source.servers().iter().any(|server| server.name == name)
+        is_new && source.takes_servers()
+            || source.servers().iter().any(|server| is_same_name(&server.name, name))
     });
     match source {
         Some(source) => source.act(name, action).await,

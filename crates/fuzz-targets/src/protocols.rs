@@ -27,7 +27,12 @@ pub(crate) fn eca(bytes: &[u8]) {
     }
     serve(framed, |engine, transport| async move {
         let (parent, _pids) = mpsc::unbounded_channel();
-        proto_eca::serve(engine, transport, proto_eca::ServeOptions { parent, is_remote: false }).await
+        proto_eca::serve(
+            engine,
+            transport,
+            proto_eca::ServeOptions { parent, is_remote: false, global_config: None },
+        )
+        .await
     });
 }
 

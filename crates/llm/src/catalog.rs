@@ -165,6 +165,7 @@ fn parse_row(provider: &str, line: &str) -> Option<KnownModel> {
             images: has("images"),
             reasoning: has("reasoning"),
             loads_tools: false,
+            single_slot: false,
             variants: variants.split(',').filter(|name| *name != "-").map(str::to_owned).collect(),
         },
         thinking,

@@ -335,9 +335,10 @@ impl Connection {
     }
 }
 
-/// Copilot counts what the user asked and not what follows from it, and wants to know of images.
+/// Copilot counts what the user asked and not what follows from it, such as a title, and wants to know of images.
 fn copilot_headers(prompt: &Prompt) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let follows = matches!(prompt.entries.last(), Some(PromptEntry::Result { .. }));
+    let follows =
+        prompt.session.is_none() || matches!(prompt.entries.last(), Some(PromptEntry::Result { .. }));
     let image = |part: &Part| matches!(part, Part::Image { .. });
     let images = prompt.entries.iter().any(|entry| match entry {
         PromptEntry::User { parts } | PromptEntry::Result { parts, .. } => parts.iter().any(image),

@@ -259,6 +259,7 @@ impl Provider {
             ..self.endpoint.vendor.dialect
         };
         let api = api_of(&self.endpoint.vendor, &wire_name);
+        info.single_slot = self.has_single_slot(api);
         info.loads_tools = dialect.loads_tools && deferred::is_known_model(&wire_name);
         let thinking = match &known {
             Some(known) => known.thinking,
@@ -277,6 +278,12 @@ impl Provider {
             headers: config.headers,
             variants: config.variants,
         }
+    }
+
+    /// A server of this machine keeps one prompt; a gateway of this machine passes prompts on.
+    fn has_single_slot(&self, api: Api) -> bool {
+        let is_known = discover::LOCAL_SERVERS.contains(&self.endpoint.vendor.name);
+        discover::is_loopback(&self.endpoint.url) && (is_known || api == Api::Ollama)
     }
 
     /// A model that runs on this machine costs nothing. A gateway on this machine, or a cloud model behind it, may cost.

@@ -28,6 +28,13 @@ pub(crate) struct PromptDefinition {
     pub prompt: ServerPrompt,
 }
 
+impl PromptDefinition {
+    /// The same without the name of the server in its name.
+    pub(crate) fn as_named_by_server(&self) -> ServerPrompt {
+        ServerPrompt { name: self.wire_name.clone(), ..self.prompt.clone() }
+    }
+}
+
 /// What is known of a server from earlier processes.
 #[derive(Clone, Default)]
 pub(crate) struct KeptList {

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use domain::names::kebab_case;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -61,8 +62,17 @@ fn hash(tools: &[Box<RawValue>], instructions: Option<&str>) -> String {
 
 /// A server is the same while its name and its command or address are.
 pub(crate) fn key(config: &ServerConfig) -> String {
+    named_key(config, &kebab_case(&config.name))
+}
+
+/// The key of lists that were kept when a name had one spelling.
+pub(crate) fn written_key(config: &ServerConfig) -> String {
+    named_key(config, &config.name)
+}
+
+fn named_key(config: &ServerConfig, name: &str) -> String {
     let display = &config.display;
-    let begun = DefinitionHash::new().text(&config.name).text(&display.command);
+    let begun = DefinitionHash::new().text(name).text(&display.command);
     let with_arguments = display.args.iter().fold(begun, |hash, argument| hash.text(argument));
     hex(with_arguments.text(display.url.as_deref().unwrap_or_default()).done())
 }

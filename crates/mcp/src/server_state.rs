@@ -93,7 +93,8 @@ impl ServerState {
         }
         known.started = Some(Instant::now());
         if let Some(store) = &self.options.kept_lists {
-            known.text = store.read(&kept::key(&self.config));
+            let written = || store.read(&kept::written_key(&self.config));
+            known.text = store.read(&kept::key(&self.config)).or_else(written);
             let list = known.text.as_deref().and_then(|text| KeptList::decode(text, &self.config.name));
             known.list = list.unwrap_or_default();
             known.is_new = known.text.is_none();
@@ -203,6 +204,8 @@ impl ServerState {
                 .map(|definition| definition.spec.clone())
                 .chain(offer.reads_resources().then(|| tool_spec(&self.config.name)))
                 .collect(),
+            prompts: offer.prompts.iter().map(|entry| entry.as_named_by_server()).collect(),
+            resources: offer.resources,
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use domain::command::{ServerSpec, ServerTransport};
+use domain::names::is_same_name;
 use domain::tool::{Resource, ServerAction, ServerPrompt, ServerStatus, Tool, ToolServer, ToolSource};
 use domain::{BoxFuture, Failure, Part};
 use futures_util::future::join_all;
@@ -90,7 +91,10 @@ impl Supervisor {
 
     /// Forgets the tools that a server offered before, so that it may offer others.
     pub fn forget_list(&self, name: &str, lists: &dyn ListStore) -> Result<(), Failure> {
-        lists.remove(&kept::key(&self.find(name)?.state.config));
+        let server = self.find(name)?;
+        [kept::key(&server.state.config), kept::written_key(&server.state.config)]
+            .iter()
+            .for_each(|key| lists.remove(key));
         Ok(())
     }
 
@@ -138,7 +142,10 @@ impl Supervisor {
     }
 
     fn find(&self, name: &str) -> Result<Arc<Server>, Failure> {
-        let found = self.all().into_iter().find(|server| server.state.config.name == name);
+        let servers = self.all();
+        let by =
+            |is_it: &dyn Fn(&str) -> bool| servers.iter().find(|it| is_it(&it.state.config.name)).cloned();
+        let found = by(&|known| known == name).or_else(|| by(&|known| is_same_name(known, name)));
         found.ok_or_else(|| Failure::user(format!("There is no MCP server {}.", single_line(name, 100))))
     }
 }
@@ -290,8 +297,12 @@ impl ToolSource for Supervisor {
     fn prompt<'a>(&'a self, name: &'a str, arguments: Value) -> BoxFuture<'a, Result<Vec<Part>, Failure>> {
         Box::pin(async move {
             let entry = |server: &Arc<Server>| {
-                let entry =
-                    server.state.offer().prompts.into_iter().find(|entry| entry.prompt.name == name)?;
+                let entry = server
+                    .state
+                    .offer()
+                    .prompts
+                    .into_iter()
+                    .find(|entry| is_same_name(&entry.prompt.name, name))?;
                 Some((server.state.clone(), entry))
             };
             let (state, entry) = (self.all().iter().find_map(entry))
@@ -314,7 +325,7 @@ impl ToolSource for Supervisor {
         Box::pin(async move {
             let entry = |server: &Arc<Server>| {
                 let prompts = server.state.offer().prompts;
-                let entry = prompts.into_iter().find(|entry| entry.prompt.name == name)?;
+                let entry = prompts.into_iter().find(|entry| is_same_name(&entry.prompt.name, name))?;
                 Some((server.state.clone(), entry))
             };
             match self.all().iter().find_map(entry) {

@@ -15,7 +15,7 @@ use serde_json::{Value, json, value::to_raw_value};
 use crate::from_wire::{self, invalid};
 use crate::serve::Server;
 use crate::wire::{acp, method};
-use crate::{opening, options, sessions, to_wire};
+use crate::{opening, options, sessions, to_wire, v2, version_two};
 
 const AUTH_REQUIRED: i64 = -32000;
 const NOT_FOUND: i64 = -32002;
@@ -63,11 +63,25 @@ fn defer_while_opening(server: &mut Server, message: Inbound) -> Option<Inbound>
 
 async fn request(server: &mut Server, name: &str, params: &str, responder: Responder) {
     if name == method::INITIALIZE {
-        return with_params(server, params, responder, initialize).await;
+        return match version_two::asked_for(server, params) {
+            Some(params) => with_params(server, &params, responder, initialize_version_two).await,
+            None => with_params(server, params, responder, initialize).await,
+        };
     }
     if server.engine.commands().is_none() {
         return responder.fail(Fault::new(Fault::INVALID_REQUEST, "Send initialize first."));
     }
+    if !server.features.version_two {
+        return handle_request(server, name, params, responder).await;
+    }
+    let asked = serde_json::from_str(params).unwrap_or_default();
+    match v2::request(name, asked) {
+        Some((name, params)) => handle_request(server, name, &params.to_string(), responder).await,
+        None => responder.method_not_found(name),
+    }
+}
+
+async fn handle_request(server: &mut Server, name: &str, params: &str, responder: Responder) {
     match name {
         method::AUTHENTICATE => with_params(server, params, responder, authenticate).await,
         method::LOGOUT => {
@@ -129,28 +143,51 @@ fn decode<T: DeserializeOwned>(params: &str) -> Result<T, Fault> {
     serde_json::from_value(value).map_err(wrong)
 }
 
-async fn initialize(server: &mut Server, mut params: acp::InitializeRequest, responder: Responder) {
+async fn initialize(server: &mut Server, params: acp::InitializeRequest, responder: Responder) {
+    let has_terminal = from_wire::starts_logins(&params.client_capabilities) && !server.is_remote;
+    if let Some(responder) = attach(server, params, responder).await {
+        server.respond(responder, &initialize_response(has_terminal));
+    }
+}
+
+/// Attaches to the engine with what the client can do; `None` where that was refused.
+async fn attach(
+    server: &mut Server,
+    mut params: acp::InitializeRequest,
+    responder: Responder,
+) -> Option<Responder> {
     if server.engine.commands().is_some() {
-        let fault = Fault::new(Fault::INVALID_REQUEST, "This connection is initialized already.");
-        return responder.fail(fault);
+        responder.fail(Fault::new(Fault::INVALID_REQUEST, "This connection is initialized already."));
+        return None;
     }
     if server.is_remote {
         from_wire::without_machine(&mut params.client_capabilities);
     }
     server.features = from_wire::features(&params.client_capabilities);
     if let Err(failure) = server.engine.attach(from_wire::abilities(&params)).await {
-        return responder.fail(fault_of(&failure));
+        responder.fail(fault_of(&failure));
+        return None;
     }
-    server.respond(responder, &initialize_response(params.client_capabilities.auth.terminal));
+    Some(responder)
 }
 
-/// The capabilities of this agent. Every client gets version 1, whichever version it asks for.
+async fn initialize_version_two(server: &mut Server, params: acp::InitializeRequest, responder: Responder) {
+    let has_terminal = params.client_capabilities.auth.terminal && !server.is_remote;
+    if let Some(responder) = attach(server, params, responder).await {
+        server.features.version_two = true;
+        let response = serde_json::to_value(initialize_response(has_terminal)).unwrap_or_default();
+        server.client.respond(responder, Ok(&v2::initialize_response(&response)));
+    }
+}
+
+/// The capabilities of this agent in version 1.
 fn initialize_response(has_terminal: bool) -> acp::InitializeResponse {
     let sessions = acp::SessionCapabilities::new()
         .list(acp::SessionListCapabilities::new())
         .delete(acp::SessionDeleteCapabilities::new())
         .resume(acp::SessionResumeCapabilities::new())
         .fork(acp::SessionForkCapabilities::new())
+        .additional_directories(acp::SessionAdditionalDirectoriesCapabilities::new())
         .close(acp::SessionCloseCapabilities::new());
     let capabilities = acp::AgentCapabilities::new()
         .load_session(true)
@@ -166,7 +203,8 @@ fn initialize_response(has_terminal: bool) -> acp::InitializeResponse {
     if has_terminal {
         let login = acp::AuthMethodTerminal::new(TERMINAL_LOGIN, "Log in to a model provider")
             .description("Stores a provider's key, or signs in to GitHub Copilot, in a terminal.".to_owned());
-        methods.push(acp::AuthMethod::Terminal(login.args(vec!["--login".to_owned()])));
+        methods
+            .push(acp::AuthMethod::Terminal(login.args(vec!["--login".to_owned()]).meta(terminal_login())));
     }
     acp::InitializeResponse::new(agent_client_protocol_schema::ProtocolVersion::V1)
         .agent_capabilities(capabilities)
@@ -174,6 +212,13 @@ fn initialize_response(has_terminal: bool) -> acp::InitializeResponse {
         .agent_info(
             acp::Implementation::new("dragoman", env!("CARGO_PKG_VERSION")).title("Dragoman".to_owned()),
         )
+}
+
+/// The whole command, for clients of before the schema had it.
+fn terminal_login() -> Option<acp::Meta> {
+    let program = std::env::current_exe().ok()?;
+    let login = json!({"label": "Log in to a model provider", "command": program, "args": ["acp", "--login"], "env": {}});
+    Some(acp::Meta::from_iter([(from_wire::TERMINAL_AUTH.to_owned(), login)]))
 }
 
 /// There is no account to sign in to: the response says whether a model can be used.

@@ -33,6 +33,15 @@ pub(crate) fn abilities(request: &acp::InitializeRequest) -> Abilities {
     }
 }
 
+/// The name of the ability in `_meta`, where clients had it before the schema.
+pub(crate) const TERMINAL_AUTH: &str = "terminal-auth";
+
+/// Whether the client starts a login in its terminal.
+pub(crate) fn starts_logins(capabilities: &acp::ClientCapabilities) -> bool {
+    let in_meta = capabilities.meta.as_ref().and_then(|meta| meta.get(TERMINAL_AUTH));
+    capabilities.auth.terminal || in_meta.is_some_and(|wanted| *wanted == true)
+}
+
 /// Takes away what the client offers of its own machine: files, terminals, and logins that it would start there.
 pub(crate) fn without_machine(capabilities: &mut acp::ClientCapabilities) {
     capabilities.fs = acp::FileSystemCapabilities::new();
@@ -47,6 +56,7 @@ pub(crate) fn features(capabilities: &acp::ClientCapabilities) -> ClientFeatures
         notices: session.is_some_and(|it| it.notices.is_some()),
         compaction: session.is_some_and(|it| it.compaction.is_some()),
         boolean_options: options.is_some_and(|it| it.boolean.is_some()),
+        version_two: false,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The Agent Client Protocol, version 1: `dragoman acp`, for Zed, JetBrains, Neovim, Emacs and every other client of it.
+//! The Agent Client Protocol, version 1 and the draft of version 2: `dragoman acp`, for Zed, JetBrains, Neovim, Emacs and every other client of it.
 //!
 //! Owns a dispatch table and a projection between the official schema's types and the domain's; everything else is
 //! the engine's. Knows no model, tool or disk.
@@ -13,6 +13,8 @@ mod serve;
 mod sessions;
 mod to_wire;
 mod tool_calls;
+mod v2;
+mod version_two;
 mod wire;
 
-pub use serve::{serve, serve_remote};
+pub use serve::{serve, serve_remote, serve_versions};

@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 
 use crate::sessions::{OpenSession, ask};
 use crate::to_wire;
+use crate::v2::{self, State};
 use crate::wire::{ClientFeatures, Effect, acp, method};
 
 /// How long the engine may take for its last replies.
@@ -28,15 +29,21 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Serves until the input ends.
 pub async fn serve(engine: Engine, transport: Transport) -> std::io::Result<()> {
-    serve_client(engine, transport, false).await
+    serve_versions(engine, transport, false, || true).await
 }
 
 /// The same for a client on another machine: files and terminals are those of this machine, and the client's are not used.
 pub async fn serve_remote(engine: Engine, transport: Transport) -> std::io::Result<()> {
-    serve_client(engine, transport, true).await
+    serve_versions(engine, transport, true, || true).await
 }
 
-async fn serve_client(engine: Engine, transport: Transport, is_remote: bool) -> std::io::Result<()> {
+/// The same with the choice whether clients may speak version 2. It is made when one asks for that.
+pub async fn serve_versions(
+    engine: Engine,
+    transport: Transport,
+    is_remote: bool,
+    permits_version_two: impl Fn() -> bool + Send + Sync + 'static,
+) -> std::io::Result<()> {
     let settings = PeerOptions {
         cancel: Some(rpc::CancelMethod { method: method::CANCEL_REQUEST, parameter: "requestId" }),
         ..PeerOptions::newline()
@@ -48,6 +55,7 @@ async fn serve_client(engine: Engine, transport: Transport, is_remote: bool) -> 
         sessions: HashMap::new(),
         features: ClientFeatures::default(),
         is_remote,
+        permits_version_two: Box::new(permits_version_two),
         logged_out: false,
         shown_notices: HashSet::new(),
         reported_servers: HashSet::new(),
@@ -70,6 +78,7 @@ pub(crate) struct Server {
     pub features: ClientFeatures,
     /// The client is on another machine.
     pub is_remote: bool,
+    pub permits_version_two: Box<dyn Fn() -> bool + Send + Sync>,
     /// The client called `logout`: no session is opened or prompted until `authenticate`.
     pub logged_out: bool,
     /// Notices that were shown.
@@ -145,13 +154,23 @@ impl Server {
     /// Carries out one effect of a projection.
     pub(crate) fn apply_effect(&mut self, session: &SessionId, out: Effect) {
         match out {
-            Effect::Update(update) => self.notify(session, update),
-            Effect::Ask(id, question) => ask(self, session, id, question),
+            Effect::Update(update) => {
+                crate::version_two::answer_prompt(self, session, &update);
+                self.notify(session, update);
+            }
+            Effect::Started => crate::version_two::show_state(self, session, State::Running),
+            Effect::Ask(id, question) => {
+                ask(self, session, id, question);
+                crate::version_two::show_state(self, session, State::RequiresAction);
+            }
             Effect::Decline(id) => crate::sessions::decline(self, session, id),
             Effect::Settled(id) => {
-                if let Some(chat) = self.sessions.get_mut(session) {
-                    chat.settled(id);
+                if self.sessions.get_mut(session).is_some_and(|chat| chat.settled(id)) {
+                    crate::version_two::show_state(self, session, State::Running);
                 }
+            }
+            Effect::Ended(_, outcome) if self.features.version_two => {
+                crate::version_two::end_turn(self, session, outcome);
             }
             Effect::Ended(turn, outcome) => {
                 let Some(open) = self.sessions.get_mut(session) else { return };
@@ -181,6 +200,9 @@ impl Server {
     }
 
     fn notify(&mut self, session: &SessionId, update: acp::SessionUpdate) {
+        if self.features.version_two {
+            return crate::version_two::notify(self, session, &update);
+        }
         let mut status = None;
         if let acp::SessionUpdate::ToolCall(call) = &update {
             status = Some(call.status);
@@ -199,7 +221,7 @@ impl Server {
 
     /// Responds after every earlier notification.
     pub(crate) fn respond<T: Serialize>(&mut self, responder: Responder, result: &T) {
-        self.client.respond(responder, Ok(result));
+        self.respond_with(responder, Ok(result));
     }
 
     pub(crate) fn fail(&mut self, responder: Responder, fault: Fault) {
@@ -207,6 +229,13 @@ impl Server {
     }
 
     pub(crate) fn respond_with<T: Serialize>(&mut self, responder: Responder, outcome: Result<T, Failure>) {
+        if self.features.version_two {
+            let outcome =
+                outcome.map(|result| v2::response(serde_json::to_value(result).unwrap_or_default()));
+            return self
+                .client
+                .respond(responder, outcome.map_err(|failure| crate::dispatch::fault_of(&failure)));
+        }
         self.client.respond(responder, outcome.map_err(|failure| crate::dispatch::fault_of(&failure)));
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a prompt under way is answered exactly once, by the end of its turn or when the session leaves the connection.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use tokio::task::AbortHandle;
 use crate::asks;
 use crate::serve::Server;
 use crate::to_wire::{self, Projection};
+use crate::v2;
 use crate::wire::{Effect, Question, acp, method};
 
 /// A person may take this long to answer.
@@ -25,6 +26,8 @@ pub(crate) struct OpenSession {
     prompts: HashMap<TurnId, PendingPrompt>,
     /// Requests to the client that wait for a person.
     asked: HashMap<AskId, AbortHandle>,
+    /// Prompts of version 2 that wait for the id of their message.
+    pub unnamed: VecDeque<Responder>,
 }
 
 /// A `session/prompt` that is not answered yet.
@@ -39,7 +42,7 @@ type Ended = (Responder, Result<acp::StopReason, Failure>);
 
 impl OpenSession {
     pub(crate) fn new(projection: Projection) -> Self {
-        Self { projection, prompts: HashMap::new(), asked: HashMap::new() }
+        Self { projection, prompts: HashMap::new(), asked: HashMap::new(), unnamed: VecDeque::new() }
     }
 
     /// The client cancelled: the turn counts as cancelled, also when it ends by itself first.
@@ -58,11 +61,13 @@ impl OpenSession {
         Some((prompt.responder, outcome))
     }
 
-    /// Dropping the request cancels it at the client.
-    pub(crate) fn settled(&mut self, ask: AskId) {
-        if let Some(asked) = self.asked.remove(&ask) {
+    /// Dropping the request cancels it at the client. Whether it was asked here and no other question is open.
+    pub(crate) fn settled(&mut self, ask: AskId) -> bool {
+        let asked = self.asked.remove(&ask);
+        if let Some(asked) = &asked {
             asked.abort();
         }
+        asked.is_some() && self.asked.is_empty()
     }
 
     /// Ends everything under way; gives the responders of the pending prompts.
@@ -74,6 +79,7 @@ impl OpenSession {
                 prompt.watch.abort();
                 prompt.responder
             })
+            .chain(self.unnamed.drain(..))
             .collect()
     }
 }
@@ -89,6 +95,10 @@ pub(crate) fn accepted(server: &mut Server, session: &SessionId, turn: TurnId, r
     let (Some(commands), Some(chat)) = (server.engine.commands(), server.sessions.get_mut(session)) else {
         return;
     };
+    if server.features.version_two {
+        chat.unnamed.push_back(responder);
+        return;
+    }
     let cancellation = responder.cancellation();
     let stopped = session.clone();
     let watch = tokio::spawn(async move {
@@ -131,6 +141,7 @@ pub(crate) fn replay(server: &mut Server, info: &SessionInfo, facts: Vec<Arc<Rec
                 Effect::Ask(id, question) => open.push((id, question)),
                 Effect::Settled(id) => open.retain(|(asked, _)| *asked != id),
                 Effect::Ended(..) => open.clear(),
+                Effect::Started => {}
                 out @ (Effect::Update(_) | Effect::Decline(_) | Effect::Lost(_)) => {
                     server.apply_effect(session, out);
                 }
@@ -173,6 +184,7 @@ pub(crate) fn ask(server: &mut Server, session: &SessionId, id: AskId, question:
     let (Some(commands), Some(chat)) = (server.engine.commands(), server.sessions.get_mut(session)) else {
         return;
     };
+    let is_version_two = server.features.version_two;
     let (turn, outgoing) = (server.client.flushed(), server.client.outgoing().clone());
     let session = session.clone();
     let asked = tokio::spawn(async move {
@@ -181,7 +193,12 @@ pub(crate) fn ask(server: &mut Server, session: &SessionId, id: AskId, question:
         }
         let answer = match question {
             Question::Permission(request) => {
-                let request = outgoing.request(method::REQUEST_PERMISSION, &request, QUESTION_TIMEOUT);
+                let request = if is_version_two {
+                    let request = v2::permission(&serde_json::to_value(&request).unwrap_or_default());
+                    outgoing.request(method::REQUEST_PERMISSION, &request, QUESTION_TIMEOUT)
+                } else {
+                    outgoing.request(method::REQUEST_PERMISSION, &request, QUESTION_TIMEOUT)
+                };
                 asks::permission(request.decode().await.ok())
             }
             Question::Elicitation { request, form } => {

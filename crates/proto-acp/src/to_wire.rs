@@ -171,7 +171,8 @@ impl Projection {
                 let text = "Another window removed earlier messages of this chat.\n".to_owned();
                 out.push(agent_text(format!("fact-{}", recorded.number), text));
             }
-            Fact::SessionOpened(_) | Fact::TurnStarted { .. } | Fact::TaintChanged { .. } => {}
+            Fact::TurnStarted { .. } => out.push(Effect::Started),
+            Fact::SessionOpened(_) | Fact::TaintChanged { .. } => {}
         }
     }
 
@@ -280,7 +281,7 @@ impl Projection {
             return;
         }
         shown.over = ended;
-        let mut now = tool_calls::fields(call, shown.terminal.as_ref());
+        let mut now = tool_calls::fields(call, shown.terminal.as_ref(), self.features.version_two);
         if call.state == ToolState::Running && !shown.live.is_empty() {
             now.content = Some(tool_calls::live_content(&shown.live));
         }

@@ -14,7 +14,11 @@ use serde_json::Value;
 use crate::wire::acp;
 
 /// The fields of a call as it is now.
-pub(crate) fn fields(call: &ToolCall, terminal: Option<&acp::TerminalId>) -> acp::ToolCallUpdateFields {
+pub(crate) fn fields(
+    call: &ToolCall,
+    terminal: Option<&acp::TerminalId>,
+    has_patches: bool,
+) -> acp::ToolCallUpdateFields {
     let title = if call.summary.is_empty() { call.name.clone() } else { call.summary.clone() };
     // An editor shows these names as they are.
     let hides = |path: &Path| matches!(visible_line(&path.to_string_lossy()), Cow::Owned(_));
@@ -26,7 +30,7 @@ pub(crate) fn fields(call: &ToolCall, terminal: Option<&acp::TerminalId>) -> acp
         .status(status(call))
         .title(title)
         .name(name(call))
-        .content(content(call, terminal))
+        .content(content(call, terminal, has_patches))
         .locations(locations.collect::<Vec<_>>())
         .raw_input(call.input.as_ref().map(|input| visible_value(input).into_owned()))
         .raw_output(raw_output.map(Value::String))
@@ -93,9 +97,13 @@ fn kind(call: &ToolCall) -> acp::ToolKind {
     }
 }
 
-fn content(call: &ToolCall, terminal: Option<&acp::TerminalId>) -> Vec<acp::ToolCallContent> {
+fn content(
+    call: &ToolCall,
+    terminal: Option<&acp::TerminalId>,
+    has_patches: bool,
+) -> Vec<acp::ToolCallContent> {
     let change = match &call.details {
-        Some(Details::FileChange(change)) => Some(diff(change)),
+        Some(Details::FileChange(change)) => Some(diff(change, has_patches)),
         _ => None,
     };
     let terminal = terminal.map(|id| acp::ToolCallContent::Terminal(acp::Terminal::new(id.clone())));
@@ -166,10 +174,18 @@ fn fenced(text: &str, language: &str) -> String {
 }
 
 /// A change as a diff; as text where its sides were too large to be kept.
-fn diff(change: &FileChange) -> acp::ToolCallContent {
+fn diff(change: &FileChange, has_patches: bool) -> acp::ToolCallContent {
     match &change.new_text {
         Some(new) => {
-            acp::Diff::new(change.path.clone(), new.clone()).old_text(change.old_text.clone()).into()
+            let diff = acp::Diff::new(change.path.clone(), new.clone()).old_text(change.old_text.clone());
+            // Version 2 has patches, and gets this one from here.
+            let patch = has_patches.then(|| {
+                let path = change.path.display().to_string();
+                let path = path.trim_start_matches('/');
+                format!("diff --git a/{path} b/{path}\n{}", change.diff)
+            });
+            let meta = patch.map(|patch| acp::Meta::from_iter([("patch".to_owned(), patch.into())]));
+            diff.meta(meta).into()
         }
         None => text(fenced(&change.diff, "diff")),
     }

@@ -51,6 +51,8 @@ pub(crate) struct ClientFeatures {
     pub compaction: bool,
     /// On/off configuration options.
     pub boolean_options: bool,
+    /// The connection speaks version 2.
+    pub version_two: bool,
 }
 
 /// The effect of an event on the connection.
@@ -63,6 +65,8 @@ pub(crate) enum Effect {
     Decline(AskId),
     /// An ask is answered, here or elsewhere.
     Settled(AskId),
+    /// A turn begins.
+    Started,
     /// A turn is over: the answer to `session/prompt`.
     Ended(TurnId, Result<acp::StopReason, Failure>),
     /// Every turn under way is over.

@@ -3,9 +3,9 @@
 //! Invariants: `selectModel` names a model of `models`; a server is sent again only when something about it changed.
 
 use domain::Command;
-use domain::command::Catalog;
+use domain::command::{Catalog, SessionSettings, SlashArgument};
 use domain::event::CatalogKind;
-use domain::tool::{ServerStatus, ToolServer};
+use domain::tool::{Resource, ServerPrompt, ServerStatus, ToolServer};
 use domain::tool_call::Origin;
 
 use crate::from_wire;
@@ -13,9 +13,10 @@ use crate::jobs;
 use crate::providers;
 use crate::sent::ServersStart;
 use crate::server::Server;
+use crate::wire::ChatId;
 use crate::wire::notifications::{
-    BehaviorConfig, ChatConfig, ConfigUpdated, InitProgress, McpDetails, OfferedTool, ServerRemoved,
-    ServerUpdated,
+    BehaviorConfig, ChatConfig, ConfigUpdated, InitProgress, McpDetails, OfferedArgument, OfferedPrompt,
+    OfferedResource, OfferedTool, ServerRemoved, ServerUpdated,
 };
 
 /// Sends everything for the first time.
@@ -106,6 +107,17 @@ pub(crate) fn variants(catalog: &Catalog, model: &str) -> Vec<String> {
     info.map(|info| info.variants.clone()).unwrap_or_default()
 }
 
+/// A model or an agent that a command chose. Clients send their own selection with each prompt, so they must know it.
+pub(crate) fn selected(chat: ChatId<'_>, change: &SessionSettings) -> Option<Box<ConfigUpdated>> {
+    let chat_config = ChatConfig {
+        select_model: change.model.clone(),
+        select_agent: change.behavior.as_deref().map(|name| agent_name(name).to_owned()),
+        ..ChatConfig::default()
+    };
+    let is_any = change.model.is_some() || change.behavior.is_some();
+    is_any.then(|| Box::new(ConfigUpdated { chat_id: Some(chat.to_key()), chat: chat_config }))
+}
+
 /// Today's clients call the behavior `agent` "code".
 pub(crate) fn agent_name(behavior: &str) -> &str {
     if behavior == "agent" { "code" } else { behavior }
@@ -194,6 +206,26 @@ pub(crate) fn server_updated(server: ToolServer) -> ServerUpdated {
             url: server.url,
             disabled: server.status == ServerStatus::Disabled,
             error: server.error,
+            prompts: server.prompts.into_iter().map(offered_prompt).collect(),
+            resources: server.resources.into_iter().map(offered_resource).collect(),
         }),
     }
+}
+
+fn offered_prompt(prompt: ServerPrompt) -> OfferedPrompt {
+    let argument = |argument: SlashArgument| OfferedArgument {
+        name: argument.name,
+        description: argument.description,
+        required: argument.required,
+    };
+    OfferedPrompt {
+        name: prompt.name,
+        description: prompt.description,
+        arguments: prompt.arguments.into_iter().map(argument).collect(),
+    }
+}
+
+fn offered_resource(resource: Resource) -> OfferedResource {
+    let Resource { uri, name, description, mime, server: _ } = resource;
+    OfferedResource { uri, name, description, mime_type: mime }
 }

@@ -6,6 +6,7 @@
 
 mod call_ids;
 mod catalog;
+mod compaction;
 mod completing;
 mod dialect;
 mod dialect_interface;

@@ -60,7 +60,9 @@ fn finish_initializing(server: &mut Server, entered: Result<Catalog, Failure>, r
     let result = entered.map(|catalog| {
         let chat_welcome_message = catalog.welcome.clone();
         server.catalog = catalog;
-        InitializeResult { chat_welcome_message }
+        let path = server.options.global_config.as_deref();
+        let global_config_path = path.map(|path| path.display().to_string());
+        InitializeResult { chat_welcome_message, global_config_path }
     });
     server.respond(reply, result);
     server.end_initializing();

@@ -3,6 +3,7 @@
 //! Must not know methods. Invariant: a client that does not read stops nothing but its own output.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::PathBuf;
 
 use domain::command::{Catalog, SessionSettings, WorkspaceSpec};
 use domain::event::EventBody;
@@ -29,6 +30,8 @@ pub struct ServeOptions {
     pub parent: mpsc::UnboundedSender<u32>,
     /// The client is on another machine: its process is not watched, and it is not asked about files.
     pub is_remote: bool,
+    /// The file of the user's own settings, on the client's machine.
+    pub global_config: Option<PathBuf>,
 }
 
 /// A chat of this connection.
@@ -257,6 +260,7 @@ impl Server {
                 Outbound::Draft(content) => self.notify(content),
                 Outbound::Status(status) => self.notify(status),
                 Outbound::Message(message) => self.notify(message),
+                Outbound::Config(config) => self.notify(config.as_ref()),
             }
         }
     }

@@ -14,6 +14,8 @@ use domain::tool_call::{ToolCall, ToolState};
 use domain::{AskId, AskKind, Event, Failure, ItemId, Outcome, TextCursor, visible_json};
 
 use crate::call_ids::CallIds;
+use crate::catalog;
+use crate::compaction;
 use crate::dialect_interface::Projection;
 use crate::tool_calls::{self, CallName};
 use crate::wire::ChatId;
@@ -30,6 +32,9 @@ pub(crate) struct PublishedProjection {
     asks: HashMap<ItemId, AskId>,
     call_ids: CallIds,
     has_user_text: bool,
+    /// The turn is a command of the user, and whether it is the one that compacts the chat.
+    is_command: bool,
+    is_compacting: bool,
     /// A title that waits for the user's text.
     held_title: Option<String>,
     /// The newest item of a turn that is over. Its facts have shown its text; parts of it may still come after them.
@@ -126,6 +131,9 @@ impl PublishedProjection {
                 if self.has_user_text {
                     self.send_title(sink);
                 }
+                if self.is_command {
+                    sink.out.extend(catalog::selected(sink.chat, change).map(Outbound::Config));
+                }
             }
             Fact::TurnStarted { .. } => sink.status("running"),
             Fact::TurnEnded { outcome, .. } => {
@@ -168,9 +176,11 @@ impl PublishedProjection {
         let id = item.id;
         match &item.kind {
             ItemKind::UserMessage { text, .. } | ItemKind::Command { text } if ended => {
-                let text = Cow::Owned(format!("{text}\n"));
-                sink.push(Role::User, Content::Text { text, content_id: Some(id.to_string()) });
+                let shown = Cow::Owned(format!("{text}\n"));
+                sink.push(Role::User, Content::Text { text: shown, content_id: Some(id.to_string()) });
                 self.has_user_text = true;
+                self.is_command = matches!(item.kind, ItemKind::Command { .. });
+                self.is_compacting = self.is_command && compaction::is_command(text);
                 self.send_title(sink);
             }
             ItemKind::AgentMessage { text, .. } => {
@@ -193,6 +203,11 @@ impl PublishedProjection {
             }
             ItemKind::SystemText { text } if ended => sink.system_text(format!("\n{text}\n")),
             ItemKind::Note(note) if ended => sink.system_text(format!("\n{}\n", note.text)),
+            ItemKind::Compaction { summary, .. } if ended && self.is_compacting => {
+                compaction::contents(id, summary)
+                    .into_iter()
+                    .for_each(|(role, content)| sink.push(role, content));
+            }
             ItemKind::Compaction { .. } if ended => {
                 sink.system_text("\nEarlier messages are now represented by a summary.\n".into());
             }
@@ -455,7 +470,7 @@ mod tests {
         let sent = PublishedProjection::default().project(ChatId::Text("c"), event);
         let texts = sent.iter().filter_map(|sent| match sent {
             Outbound::Content(it) => Some(serde_json::to_string(&it.content).expect("JSON")),
-            Outbound::Draft(_) | Outbound::Status(_) | Outbound::Message(_) => None,
+            Outbound::Draft(_) | Outbound::Status(_) | Outbound::Config(_) | Outbound::Message(_) => None,
         });
         texts.collect()
     }

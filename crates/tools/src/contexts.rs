@@ -7,12 +7,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use domain::command::{Context, ContextQuery, FileContent, FileStat};
 use domain::host::Position;
 use domain::tool::{Scope, ToolContext};
 use domain::{BoxFuture, CancellationToken, Failure, HostCall, HostReply, Part, SessionId};
 use platform::project_files;
 
+use crate::documents::fitted_image;
 use crate::edit::disk;
 use crate::edit::files::{Files, blocking};
 use crate::edit::line_ends::NormalizedText;
@@ -23,7 +26,7 @@ use crate::paths::{ForbiddenPaths, ResolvedPath};
 use crate::tool::directory_tree::tree;
 use crate::tool::fetch_url::{page, window};
 use crate::tool::glob;
-use crate::tool::read_file::{LineWindow, load_image, load_text};
+use crate::tool::read_file::{LineWindow, load_document, load_image, load_text};
 use crate::walk::Walk;
 use crate::web::fetch::Fetcher;
 
@@ -173,7 +176,11 @@ impl Contexts {
             Context::Text { name, text } => {
                 Ok(wrap_in_tag("text", &format!("name=\"{name}\""), &self.truncate(text)))
             }
-            Context::Image { mime, data } => Ok(vec![Part::Image { mime: mime.clone(), data: data.clone() }]),
+            Context::Image { mime, data } => {
+                let fitted = STANDARD.decode(data.as_bytes()).ok().and_then(|bytes| fitted_image(&bytes));
+                let data = fitted.map_or_else(|| data.clone(), |bytes| STANDARD.encode(bytes).into());
+                Ok(vec![Part::Image { mime: mime.clone(), data }])
+            }
         }
     }
 
@@ -192,7 +199,13 @@ impl Contexts {
         if let Some(image) = self.files.blocking(&path, move |_, path| load_image(&path, max)).await? {
             return Ok(vec![Part::text(format!("The image {}:", path.shown())), image]);
         }
-        let (text, how) = match client_text(&path, port, &self.files.limits).await {
+        let unsaved = client_text(&path, port, &self.files.limits).await;
+        let of_editor = unsaved.clone();
+        let document = self.files.blocking(&path, move |_, path| load_document(&path, of_editor.as_deref()));
+        if let Some(document) = document.await? {
+            return Ok(self.wrap_lines(&path, lines, &document));
+        }
+        let (text, how) = match unsaved {
             Some(text) => (text, SeenVia::Client),
             None => {
                 let document =
@@ -209,16 +222,21 @@ impl Contexts {
         if how == SeenVia::Client {
             self.files.seen.record(&scope.session, path.path(), TextStamp::from_text(&text), how);
         }
+        Ok(self.wrap_lines(&path, lines, NormalizedText::new(&text).text()))
+    }
+
+    /// The lines of a text that were asked for, named by the file.
+    fn wrap_lines(&self, path: &ResolvedPath, lines: Option<(u32, u32)>, text: &str) -> Vec<Part> {
         let (first, last) = lines.unwrap_or((1, u32::MAX));
         let skip = first.max(1) as usize - 1;
         let count = (last as usize).saturating_sub(skip).min(self.files.limits.read_lines).max(1);
         let window =
             LineWindow { skip, lines: count, bytes: self.files.limits.output_bytes, is_numbered: false };
         let range = lines.map_or(String::new(), |(first, last)| format!(" lines=\"{first}-{last}\""));
-        let shown = window.select_from_text(NormalizedText::new(&text).text());
+        let shown = window.select_from_text(text);
         // The user asked for these lines; where the others are is no news.
         let shown = if lines.is_some() { without_notice(&shown) } else { &shown };
-        Ok(wrap_in_tag("file", &format!("path=\"{}\"{range}", path.path().display()), shown))
+        wrap_in_tag("file", &format!("path=\"{}\"{range}", path.path().display()), shown)
     }
 
     /// The tree of a folder, and as many of its files as there is room for.

@@ -5,6 +5,7 @@
 
 pub mod contexts;
 mod custom_tool;
+mod documents;
 pub mod edit;
 mod editor;
 mod git_guard;

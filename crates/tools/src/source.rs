@@ -160,6 +160,8 @@ impl ToolSource for BuiltInTools {
             url: None,
             error: None,
             tools: self.tools.iter().map(|tool| tool.spec().clone()).collect(),
+            prompts: Vec::new(),
+            resources: Vec::new(),
         }]
     }
 

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use config::{Environment, Inputs};
+
 use crate::cli::Level;
 use crate::commands::connect;
 use crate::commands::connect_arguments::ConnectArguments;
@@ -11,5 +13,12 @@ pub(crate) fn run(arguments: &ConnectArguments, level: Option<Level>) -> ExitCod
     if arguments.connect.is_some() {
         return connect::run(arguments, &connect::ACP, level);
     }
-    on_stdio(level, |engine, transport, _| proto_acp::serve(engine, transport))
+    on_stdio(level, |engine, transport, _| {
+        proto_acp::serve_versions(engine, transport, false, permits_version_two)
+    })
+}
+
+/// The setting is read only for a client that asks for version 2.
+fn permits_version_two() -> bool {
+    config::resolve(&Environment::from_process(), &Inputs::default()).settings.acp_version_two
 }

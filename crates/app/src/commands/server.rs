@@ -21,8 +21,9 @@ pub(crate) fn run(arguments: &ConnectArguments, verbose: bool, level: Option<Lev
     if arguments.connect.is_some() {
         return connect::run(arguments, &connect::ECA, level);
     }
+    let global_config = Some(Environment::from_process().config_dir().join("config.json"));
     on_stdio(level, |engine, transport, parent| {
-        proto_eca::serve(engine, transport, ServeOptions { parent, is_remote: false })
+        proto_eca::serve(engine, transport, ServeOptions { parent, is_remote: false, global_config })
     })
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::{Answer, FakeModel};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 
 use crate::client::{Home, fake_provider};
@@ -122,6 +123,55 @@ async fn the_official_typescript_client_holds_a_whole_session() {
     let seen = run(&home, &fake, "node", "client.mjs", ("SDK", packages)).await;
     check(&home, &fake, &seen);
     assert_eq!(seen["left"], 0, "the chat was deleted");
+}
+
+/// The draft of version 2, by its own official client.
+#[tokio::test]
+async fn the_official_client_of_version_two_holds_a_session() {
+    let (home, fake) = set_up().await;
+    let packages = tokio::task::spawn_blocking(sdk::home).await.expect("the package is installed");
+    let seen = run(&home, &fake, "node", "client_v2.mjs", ("SDK", packages)).await;
+    assert_eq!(seen["initialize"]["protocolVersion"], 2, "{seen:#}");
+    assert_eq!(seen["options"], json!(["mode", "model", "trust"]), "{seen:#}");
+    assert_eq!(seen["stops"], json!(["end_turn", "end_turn"]), "{seen:#}");
+    assert_eq!(seen["texts"]["read"], "Looking. It is plover.");
+    assert_eq!((&seen["texts"]["read own"], &seen["texts"]["write own"]), (&json!("read"), &json!("write")));
+    assert_eq!(seen["permissions"], json!([{"title": "Creating new.txt", "subject": "tool_call"}]));
+    assert_eq!(std::fs::read_to_string(home.workspace().join("new.txt")).expect("the file"), "hello\n");
+    assert!(seen["states"].as_array().is_some_and(|states| states.contains(&json!("requires_action"))));
+    assert_eq!((&seen["mode"], &seen["replayed"]), (&json!("plan"), &json!("readwrite")));
+    assert_eq!((&seen["listed"], &seen["exit"]), (&json!([true]), &json!(0)));
+}
+
+/// What the verifier of the registry sends, and what it wants back: a way to log in that an editor can offer.
+#[tokio::test]
+async fn the_handshake_of_the_registry_is_answered() {
+    let home = Home::new();
+    let mut command: Command = home.command(&["acp"]).into();
+    let mut program = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+    let capabilities = json!({"terminal": true, "fs": {"readTextFile": true, "writeTextFile": true},
+        "_meta": {"terminal_output": true, "terminal-auth": true}});
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": 1, "clientInfo": {"name": "ACP Registry Validator", "version": "1.0.0"},
+        "clientCapabilities": capabilities}});
+    let mut input = program.stdin.take().expect("input");
+    input.write_all(format!("{initialize}\n").as_bytes()).await.expect("it reads");
+    let mut lines = BufReader::new(program.stdout.take().expect("output")).lines();
+    let answer = tokio::time::timeout(WAIT_TIMEOUT, lines.next_line()).await.expect("in time");
+    let answer: Value = serde_json::from_str(&answer.expect("a line").expect("an answer")).expect("JSON");
+    let methods = answer["result"]["authMethods"].as_array().expect("methods");
+    let login = methods.iter().find(|it| it["id"] == "login").expect("a login in a terminal");
+    let start = &login["_meta"]["terminal-auth"];
+    assert_eq!(
+        (&start["args"], start["command"].is_string()),
+        (&json!(["acp", "--login"]), true),
+        "{answer:#}"
+    );
+    assert!(
+        answer["result"]["agentCapabilities"]["sessionCapabilities"]["additionalDirectories"].is_object()
+    );
+    drop(input);
+    assert!(program.wait().await.expect("it ends").success());
 }
 
 #[tokio::test]

@@ -72,6 +72,8 @@ pub(crate) fn fake_provider(url: &str, api: &str) -> Value {
         "providers": {"fake": {"api": api, "url": url, "key": "sk-secret-of-the-test", "models": {"m1": {}}}},
         // Most tests are about the question; commands run in the sandbox all the same.
         "sandbox": "ask",
+        // The first words are the title at once, and the model gets no request that a test did not cause.
+        "chat": {"title": false},
     })
 }
 

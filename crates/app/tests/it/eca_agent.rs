@@ -425,6 +425,18 @@ async fn the_first_request_is_small() {
     }
 }
 
+/// By the variables of ECA a program can tell that an assistant started it, and for which chat.
+#[tokio::test]
+async fn a_command_knows_that_an_assistant_started_it() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut client = start(&home, &fake).await;
+    let command = json!({"command": "echo \"marks: $ECA_AGENT $ECA_CHAT_ID\""});
+    fake.answer(Answer::tool_call("c1", "eca__shell_command", command)).answer(Answer::text("Done."));
+    client.prompt_with(json!({"chatId": "c", "message": "go", "trust": true})).await;
+    let sent = fake.last_request().body.to_string();
+    assert!(sent.contains("marks: 1 c"), "{sent}");
+}
+
 #[tokio::test]
 async fn a_steer_is_said_to_the_running_turn() {
     let (home, fake) = (Home::new(), FakeModel::start().await);

@@ -288,11 +288,11 @@ async fn commands_end_with_their_turn_and_jobs_with_the_program() {
     let mut client = Client::start(&home, &fake_provider(fake.url(), "openai-chat")).await;
     let shell = |input: Value| Answer::tool_call("c", "eca__shell_command", input);
     // A deadline ends the whole process group.
-    fake.answer(shell(json!({"command": "sleep 600 & echo $! > first; wait", "timeout": 300})))
-        .answer(Answer::text("ok"));
+    let line = json!({"command": "sleep 600 & echo $! > first; wait", "timeout": 300, "ends_at_limit": true});
+    fake.answer(shell(line)).answer(Answer::text("ok"));
     client.prompt_with(json!({"chatId": "c", "message": "go", "trust": true})).await;
     assert!(
-        fake.last_request().tool_results()[0].contains("longer timeout"),
+        fake.last_request().tool_results()[0].contains("ended after 300 ms"),
         "{:?}",
         fake.last_request().tool_results()
     );

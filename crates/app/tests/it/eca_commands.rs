@@ -3,7 +3,7 @@
 use serde_json::json;
 use testkit::{Answer, FakeModel};
 
-use crate::client::{Client, Home, fake_provider, system_text};
+use crate::client::{Client, Home, fake_provider, is_finished, system_text};
 
 #[tokio::test]
 async fn a_question_beside_the_chat_is_not_sent_again() {
@@ -71,6 +71,64 @@ async fn commands_of_eca_that_are_elsewhere_say_where() {
         assert!(system_text(&shown).contains(words), "{command}: {shown:#?}");
     }
     assert!(fake.requests().is_empty());
+}
+
+/// With the setting that happens for every prompt.
+#[tokio::test]
+async fn instructions_are_read_anew_for_each_prompt_where_the_settings_say_so() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["chat"] = json!({"title": false, "autoSyncSystemPrompt": true});
+    let mut client = Client::start(&home, &config).await;
+    for text in ["Be brief.", "Be long."] {
+        home.write("work/AGENTS.md", text);
+        fake.answer(Answer::text("Yes."));
+        client.prompt(Some("c"), "one").await;
+        assert!(fake.last_request().system().contains(text), "{text}");
+    }
+}
+
+/// The client learns of it, because it sends its own selection with the next prompt.
+#[tokio::test]
+async fn an_agent_is_chosen_by_a_command() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut client = Client::start(&home, &fake_provider(fake.url(), "openai-chat")).await;
+    let (_, shown) = client.prompt(Some("c"), "/agent").await;
+    assert!(
+        system_text(&shown).contains("Now: agent") && system_text(&shown).contains("- plan"),
+        "{shown:#?}"
+    );
+    client.ask("chat/prompt", json!({"chatId": "c", "message": "/agent plan"})).await;
+    let messages = client.until(is_finished).await;
+    let told = messages.iter().find(|it| it["method"] == "config/updated").expect("the selection");
+    let expected = json!({"chatId": "c", "chat": {"selectAgent": "plan"}});
+    assert_eq!(told["params"], expected);
+    fake.answer(Answer::text("Planned."));
+    client.prompt(Some("c"), "go").await;
+    assert!(fake.last_request().body.to_string().contains("You are planning"));
+    let (_, shown) = client.prompt(Some("c"), "/agent nobody").await;
+    assert!(system_text(&shown).contains("agent, plan"), "{shown:#?}");
+}
+
+/// The text of a command is said to the running turn; a command of the program is not, so that the client sends it later.
+#[tokio::test]
+async fn a_steered_command_is_its_text_or_waits() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    home.write(".config/eca/commands/tone.md", "Answer in the tone of $ARGUMENTS.");
+    let mut client = Client::start(&home, &fake_provider(fake.url(), "openai-chat")).await;
+    let gate = testkit::Gate::new();
+    fake.answer(Answer::new().say("One.").gate(&gate)).answer(Answer::text("Two."));
+    client.ask("chat/prompt", json!({"chatId": "c", "message": "go"})).await;
+    client.until(|it| it["params"]["role"] == "assistant").await;
+    let refused = client.response("chat/promptSteer", json!({"chatId": "c", "message": "/compact"})).await;
+    assert!(
+        refused["error"]["message"].as_str().is_some_and(|it| it.contains("while the chat")),
+        "{refused}"
+    );
+    client.request("chat/promptSteer", json!({"chatId": "c", "message": "/tone a pirate"})).await;
+    gate.open();
+    client.until(is_finished).await;
+    assert_eq!(fake.last_request().last_user_text(), "Answer in the tone of a pirate.");
 }
 
 /// The page about ECA has a row for every command.

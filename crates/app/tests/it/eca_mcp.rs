@@ -307,12 +307,14 @@ async fn the_official_reference_server_works() {
 
 #[tokio::test]
 async fn a_rule_finds_a_server_in_both_spellings() {
-    for (server, rule) in [("test-mcp", "testMcp__echo"), ("testMcp", "test-mcp")] {
+    for (server, rule) in
+        [("test-mcp", "test-mcp__echo"), ("test-mcp", "testMcp__echo"), ("testMcp", "test-mcp")]
+    {
         let (home, fake) = (Home::new(), FakeModel::start().await);
         let mut config = config(&home, fake.url(), &[(server, "good")]);
         config["toolCall"] = json!({"approval": {"deny": {rule: {}}}});
         let mut client = Client::start(&home, &config).await;
-        client.until(|it| is_server(it, server, "running")).await;
+        client.until(|it| is_server(it, "testMcp", "running")).await;
         let tool = format!("{server}__echo");
         fake.answer(Answer::tool_call("c1", &tool, json!({"text": "x"}))).answer(Answer::text("ok"));
         client.ask("chat/prompt", json!({"chatId": "c", "message": "go", "trust": true})).await;
@@ -327,9 +329,13 @@ async fn a_rule_finds_a_server_in_both_spellings() {
 async fn a_call_finds_a_server_in_camel_case() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
     let mut client = Client::start(&home, &config(&home, fake.url(), &[("test-mcp", "good")])).await;
-    client.until(|it| is_server(it, "test-mcp", "running")).await;
-    let called = call(&mut client, &fake, "testMcp__echo", json!({"text": "hello"})).await;
-    assert_eq!((&called["server"], &called["error"]), (&json!("test-mcp"), &json!(false)), "{called}");
+    client.until(|it| is_server(it, "testMcp", "running")).await;
+    for name in ["testMcp__echo", "test-mcp__echo"] {
+        let called = call(&mut client, &fake, name, json!({"text": "hello"})).await;
+        assert_eq!((&called["server"], &called["error"]), (&json!("testMcp"), &json!(false)), "{called}");
+    }
+    let offered = fake.requests()[0].body["tools"].to_string();
+    assert!(offered.contains("testMcp__echo") && !offered.contains("test-mcp"), "{offered}");
     let unknown = call(&mut client, &fake, "testMcp__nothing", json!({})).await;
     assert!(unknown.to_string().contains("There is no tool"), "{unknown}");
 }

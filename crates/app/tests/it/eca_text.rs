@@ -132,6 +132,7 @@ async fn a_cheap_model_makes_the_title_once_beside_the_answer_unless_it_may_not(
         let (home, fake) = (Home::new(), FakeModel::start().await);
         let mut config = fake_provider(fake.url(), "openai-chat");
         config["chat"] = json!({"title": may, "titleModel": "fake/small"});
+        fake.take_titles();
         let mut client = Client::start(&home, &config).await;
         // Whichever of the two requests comes first.
         fake.answer(Answer::text("A Fine Title")).answer(Answer::text("A Fine Title"));

@@ -38,8 +38,8 @@ async fn call(client: &mut Client, fake: &FakeModel, tool: &str, input: Value) -
 
 /// What a slash command answers.
 async fn slash(client: &mut Client, line: &str) -> String {
-    let (_, messages) = client.prompt(Some("c"), line).await;
-    system_text(&contents(&messages))
+    let (_, shown) = client.prompt(Some("c"), line).await;
+    system_text(&shown)
 }
 
 async fn until(what: &str, is_so: impl Fn() -> bool) {
@@ -128,16 +128,18 @@ async fn a_file_that_was_approved_beside_a_job_stays() {
     if !is_whole(&home).await {
         return;
     }
-    let mut config = sandboxed(&fake);
-    config["toolCall"] = json!({"approval": {"allow": {"eca__write_file": {}}}});
-    let mut client = Client::start(&home, &config).await;
+    let mut client = Client::start(&home, &sandboxed(&fake)).await;
     let line = json!({"command": "sleep 600", "timeout": 200});
     let job = job_in(&call(&mut client, &fake, "shell_command", line).await);
     let write = json!({"path": "app/.vscode/tasks.json", "content": "{}\n"});
     fake.answer(Answer::tool_call("c", "eca__write_file", write)).answer(Answer::text("ok"));
-    client.prompt(Some("c"), "write it").await;
+    client.ask("chat/prompt", json!({"chatId": "c", "message": "write it"})).await;
+    let messages = client.until(|it| it["params"]["content"]["type"] == "toolCallRun").await;
+    let id = messages.last().expect("the call")["params"]["content"]["id"].clone();
+    client.notify("chat/toolCallApprove", json!({"chatId": "c", "toolCallId": id})).await;
+    client.until(is_finished).await;
     let file = home.workspace().join("app/.vscode/tasks.json");
-    assert!(file.exists(), "the rule allows it");
+    assert!(file.exists(), "it was approved");
     assert!(slash(&mut client, &format!("/jobs stop {job}")).await.contains("was ended"));
     assert!(file.exists());
     client.end().await;

@@ -225,7 +225,7 @@ impl Client {
                 tokio::spawn(proto_eca::serve(
                     engine,
                     transport,
-                    proto_eca::ServeOptions { parent, is_remote: false },
+                    proto_eca::ServeOptions { parent, is_remote: false, global_config: None },
                 ));
             }
             Protocol::Acp => {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
+use serde_json::{Map, Value};
 
 use super::tool_call::AgentToolCallSection;
 
@@ -46,6 +47,12 @@ pub(super) struct Agent {
     /// How full the context window may get, in percent, before a chat with this behavior is summarized.
     #[schemars(range(min = 1, max = 100), extend("examples" = [60]))]
     auto_compact_percentage: u64,
+    /// How many tokens must be left in the context window; with fewer, a chat with this behavior is summarized too.
+    #[schemars(range(min = 1), extend("examples" = [20_000]))]
+    auto_compact_tokens_left: u64,
+    /// Patterns of tools that are found by a search; `toolCall.toolSearch` is supported for all behaviors.
+    #[schemars(extend("x-unsupported" = true))]
+    mcp_tool_search: Map<String, Value>,
     /// Approval rules for this behavior, beside those for all.
     tool_call: AgentToolCallSection,
     /// Texts for this behavior. `chat` is its system prompt.

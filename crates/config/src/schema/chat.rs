@@ -10,9 +10,14 @@ pub(super) struct ChatSection {
     /// Whether a model gives a new chat its title; otherwise the first words of the first prompt do.
     #[schemars(extend("default" = true), extend("examples" = [false]))]
     title: bool,
-    /// The model that makes titles; without it a small model of the chat's provider.
+    /// The model that makes titles; without it a small model of the chat's provider, else the chat's own model. The embedded
+    /// model makes none.
     #[schemars(extend("examples" = ["openai/gpt-5-nano"]))]
     title_model: String,
+    /// Whether rules and instructions are read anew for each prompt, as `/sync-system-prompt` does once. A change of them
+    /// makes the provider read the whole chat again.
+    #[schemars(extend("default" = false), extend("examples" = [true]))]
+    auto_sync_system_prompt: bool,
     /// Whether new chats start trusted: their tool calls run without a question, except where a deny rule forbids them.
     /// It does not hold where nobody can be asked (`dragoman run`, `dragoman threads`); `--approve` is for those.
     #[schemars(extend("default" = false), extend("examples" = [true]))]

@@ -174,6 +174,8 @@ struct SettingsFile {
     #[schemars(extend("examples" = [{"guard": {"type": "preToolCall", "matcher": "eca__shell_command", "actions": [{"type": "shell", "shell": "~/bin/check.sh"}]}}]))]
     hooks: BTreeMap<String, Hook>,
 
+    /// Settings of the Agent Client Protocol.
+    acp: AcpSection,
     /// Settings of chats.
     chat: ChatSection,
     /// The text that an editor shows above a new chat.
@@ -182,6 +184,9 @@ struct SettingsFile {
     /// How full the context window may get, in percent, before a chat is summarized.
     #[schemars(extend("default" = 85), range(min = 1, max = 100), extend("examples" = [70]))]
     auto_compact_percentage: u64,
+    /// How many tokens must be left in the context window; with fewer, a chat is summarized too.
+    #[schemars(range(min = 1), extend("examples" = [20_000]))]
+    auto_compact_tokens_left: u64,
     /// How many answers of the model one prompt may take.
     #[schemars(extend("default" = 200), range(min = 1, max = 100_000), extend("examples" = [50]))]
     max_steps: u64,
@@ -211,6 +216,15 @@ struct SettingsFile {
     /// The file index.
     #[schemars(extend("x-unsupported" = true))]
     index: Map<String, Value>,
+    /// Patterns of tools that are found by a search; `toolCall.toolSearch` is supported.
+    #[schemars(extend("x-unsupported" = true))]
+    mcp_tool_search: Map<String, Value>,
+    /// How often servers are asked whether they are there; a server that is gone is noticed by its closed connection.
+    #[schemars(extend("x-unsupported" = true))]
+    mcp_keep_alive_seconds: u64,
+    /// How long a connection to a provider may take; it gets 15 seconds.
+    #[schemars(extend("x-unsupported" = true))]
+    connect_timeout_seconds: u64,
     /// Variants of models by a pattern of their names; `providers.*.models.*.variants` is supported.
     #[schemars(extend("x-unsupported" = true))]
     variants_by_model: Map<String, Value>,
@@ -336,6 +350,14 @@ struct BudgetSection {
     /// The most that one prompt may cost.
     #[schemars(range(min = 0.0), extend("examples" = [1.5]))]
     run: f64,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+struct AcpSection {
+    /// Whether `dragoman acp` speaks the draft of version 2 with clients that ask for it.
+    #[schemars(extend("default" = true), extend("examples" = [false]))]
+    v2: bool,
 }
 
 #[derive(JsonSchema)]

@@ -132,6 +132,9 @@ struct CostSection {
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct McpServerEntry {
+    /// Whose login is used; a login holds for the address of the server in every project.
+    #[schemars(extend("x-unsupported" = true))]
+    auth_scope: String,
     /// The program to start.
     #[schemars(extend("examples" = ["npx"]))]
     command: String,

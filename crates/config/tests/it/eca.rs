@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use config::{HookCommand, HookEvent, HookMatcher, McpTransport};
 
-use super::{ECA_GLOBAL, World, notices};
+use super::{ECA_GLOBAL, OUR_GLOBAL, World, notices};
 
 const FILE: &str = r#"{
   "$schema": "https://eca.dev/config.json",
@@ -235,4 +235,50 @@ fn prompts_chat_and_the_rest() {
     assert_eq!((settings.chat.auto_compact_percentage, settings.chat.retention_days), (75, Some(14)));
     assert!(settings.include_parent_agents_files);
     assert_eq!(settings.network.ca_cert_file.as_deref(), Some(Path::new("/ca.pem")));
+}
+
+/// `test-mcp` of an ECA file is `testMcp`, `myProvider` is `my-provider`, and our own files describe the same things.
+#[test]
+fn names_of_eca_have_its_spelling_and_are_one_with_ours() {
+    let world = World::new()
+        .write(
+            ECA_GLOBAL,
+            r#"{"providers": {"myProvider": {"api": "openai-chat", "url": "http://a", "models": {"m": {}}}},
+                "mcpServers": {"test-mcp": {"command": "a"}, "both-here": {"command": "b"}, "bothHere": {"command": "c"}}}"#,
+        )
+        .write(
+            OUR_GLOBAL,
+            r#"{"providers": {"myProvider": {"models": {"n": {}}}, "ourOwn": {"api": "openai-chat", "url": "http://b"}},
+                "mcpServers": {"test-mcp": {"disabled": true}, "our-own": {"command": "d"}}}"#,
+        );
+    let settings = world.settings();
+    let providers: Vec<&str> = settings.providers.keys().map(String::as_str).collect();
+    assert_eq!(providers, ["my-provider", "ourOwn"]);
+    assert_eq!(settings.providers["my-provider"].models.keys().collect::<Vec<_>>(), ["m", "n"]);
+    let servers: Vec<&str> = settings.mcp_servers.keys().map(String::as_str).collect();
+    assert_eq!(servers, ["testMcp", "both-here", "bothHere", "our-own"]);
+    assert!(settings.mcp_servers["testMcp"].disabled, "our file turns it off by the name as it is written");
+}
+
+#[test]
+fn a_wrong_value_below_a_renamed_server_has_its_line() {
+    let world = World::new()
+        .write(ECA_GLOBAL, "{\n\"mcpServers\": {\n\"test-mcp\": {\"command\": \"a\", \"disabled\": 7}}}");
+    let said = notices(&world, &world.resolve());
+    assert!(said.contains("line 3") && said.contains("mcpServers.testMcp.disabled"), "{said}");
+}
+
+/// ECA speaks to Google in the form of OpenAI; only its own files mean that.
+#[test]
+fn google_at_an_address_of_eca_speaks_the_form_of_openai() {
+    let at = |url: &str| format!(r#"{{"providers": {{"google": {{"url": "{url}"}}}}}}"#);
+    let api = |world: World| world.settings().providers["google"].api.clone();
+    assert_eq!(api(World::new().write(ECA_GLOBAL, at("http://a"))).as_deref(), Some("openai-chat"));
+    let options = serde_json::from_str(&at("http://a")).unwrap();
+    assert_eq!(api(World::new().options(options)).as_deref(), Some("openai-chat"));
+    assert_eq!(api(World::new().write(OUR_GLOBAL, at("http://a"))), None);
+    assert_eq!(api(World::new().write(ECA_GLOBAL, at("http://a")).write(OUR_GLOBAL, at("http://b"))), None);
+    let native = r#"{"providers": {"google": {"url": "http://a", "api": "gemini"}}}"#;
+    assert_eq!(api(World::new().write(ECA_GLOBAL, native)).as_deref(), Some("gemini"));
+    assert_eq!(api(World::new().write(ECA_GLOBAL, r#"{"providers": {"google": {"key": "k"}}}"#)), None);
 }

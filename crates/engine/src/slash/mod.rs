@@ -14,6 +14,7 @@ mod output;
 use domain::command::{Accepted, AcceptedStatus, SlashArgument, SlashCommand, SlashOrigin, TurnLimits};
 use domain::event::{Fact, Outcome};
 use domain::item::{ItemKind, Part};
+use domain::names::is_same_name;
 use domain::taint::Taint;
 use domain::{CancellationToken, Failure, Model, Reply, TurnId};
 use serde_json::Value;
@@ -36,6 +37,7 @@ const SKILL_CREATE: &str = include_str!("../texts/skill_create.md");
 enum Native {
     Init,
     Compact,
+    Agent,
     Costs,
     Config,
     Doctor,
@@ -70,7 +72,7 @@ enum Native {
 }
 
 /// Command, name, description, argument.
-const NATIVE: [(Native, &str, &str, Option<&str>); 36] = [
+const NATIVE: [(Native, &str, &str, Option<&str>); 37] = [
     (Native::Init, "init", "Write or improve AGENTS.md for this project", None),
     (Native::Compact, "compact", "Replace the history by a summary", Some("what to keep")),
     (
@@ -82,6 +84,7 @@ const NATIVE: [(Native, &str, &str, Option<&str>); 36] = [
     (Native::Costs, "costs", "Tokens and money this chat has used", None),
     (Native::Config, "config", "The settings in force and where each comes from", None),
     (Native::Doctor, "doctor", "What is configured, reachable and missing", None),
+    (Native::Agent, "agent", "Show the agents, or switch to one", Some("agent")),
     (Native::Model, "model", "Show the models, or switch to one", Some("provider/model")),
     (
         Native::Resume,
@@ -229,12 +232,29 @@ pub(crate) fn parse(session: &Session, text: &str) -> Option<ParsedCommand> {
         CommandKind::Skill(
             format!("{}\n\n{}", crate::skills::text(&skill), rest.trim()).trim_end().to_owned(),
         )
-    } else if session.sources().flat_map(|source| source.prompts()).any(|prompt| prompt.name == name) {
+    } else if session
+        .sources()
+        .flat_map(|source| source.prompts())
+        .any(|prompt| is_same_name(&prompt.name, name))
+    {
         CommandKind::McpPrompt
     } else {
         return None;
     };
     Some(ParsedCommand { name: name.to_owned(), arguments, rest: rest.to_owned(), kind })
+}
+
+/// What a running turn is told: the text of a custom command or skill in place of its name. Other commands wait for the
+/// end of the turn.
+pub(crate) fn steered(session: &Session, text: String) -> Result<String, Failure> {
+    match parse(session, &text).map(|command| command.kind) {
+        None => Ok(text),
+        Some(CommandKind::Custom(filled) | CommandKind::Skill(filled)) => Ok(filled),
+        Some(CommandKind::Native(_) | CommandKind::McpPrompt) => {
+            Err(Failure::user("A command does not run while the chat is answering.")
+                .hint("Send it when the answer is there."))
+        }
+    }
 }
 
 pub(crate) fn run(

@@ -13,6 +13,7 @@ use domain::{Failure, TurnId};
 use session::fork;
 
 use super::{CommandKind, Native, ParsedCommand, aside, costs, export, goal, jobs, lists};
+use crate::behavior;
 use crate::queries;
 use crate::session::Session;
 
@@ -34,6 +35,7 @@ pub(super) async fn of(
         Native::Doctor => texts.doctor().await,
         Native::Login => texts.login(argument).await,
         Native::Model => return switch_model(session, argument).await,
+        Native::Agent => return switch_agent(session, argument).await,
         Native::Resume => match argument {
             Some(wanted) => resume(session, turn, wanted).await?,
             None => list_chats(session, "").await?,
@@ -115,6 +117,20 @@ async fn switch_model(session: &Session, name: Option<&str>) -> Result<String, F
     let change = SessionSettings { model: Some(name.to_owned()), ..SessionSettings::default() };
     session.commit(vec![Fact::SessionChanged { change }]).on_disk().await?;
     Ok(format!("This chat now uses {name}."))
+}
+
+async fn switch_agent(session: &Session, name: Option<&str>) -> Result<String, Failure> {
+    let settings = &session.workspace.settings;
+    let now = session.behavior();
+    let Some(name) = name else {
+        let names: Vec<String> = behavior::names(settings).iter().map(|name| format!("- {name}")).collect();
+        return Ok(format!("Now: {now}\n\n{}", names.join("\n")));
+    };
+    let mut change = SessionSettings { behavior: Some(name.to_owned()), ..SessionSettings::default() };
+    behavior::settle(&mut change, Some(now.as_str()), settings)?;
+    let name = change.behavior.clone().unwrap_or_default();
+    session.commit(vec![Fact::SessionChanged { change }]).on_disk().await?;
+    Ok(format!("This chat now works as {name}."))
 }
 
 /// `/resume` and `/chats`: the other chats of the workspace, to be named by number or id. A title leaves some out.

@@ -54,7 +54,7 @@ pub(super) fn is_due_for(session: &Session, turn: TurnId, model: &ModelInfo, est
     let Some(limit) = model.context_limit.filter(|limit| *limit > 0) else { return false };
     // An estimate by lengths alone may be too high.
     let most = match estimate.is_counted {
-        true => limit.saturating_mul(percentage(session)) / 100,
+        true => room(session, limit),
         false => limit,
     };
     // A summary cannot make room for a request that is too long without any history.
@@ -94,12 +94,12 @@ fn request_length(session: &Session, turn: TurnId) -> u64 {
 
 fn is_full(session: &Session, model: &ModelInfo, used: u64) -> bool {
     let Some(limit) = model.context_limit.filter(|limit| *limit > 0) else { return false };
-    used.saturating_mul(100) >= limit.saturating_mul(percentage(session))
+    used >= room(session, limit)
 }
 
-/// How full the window may get.
-fn percentage(session: &Session) -> u64 {
-    session.workspace.settings.auto_compact_percentage(&session.behavior())
+/// The tokens of a window that may be filled.
+fn room(session: &Session, window: u64) -> u64 {
+    session.workspace.settings.auto_compact_limit(&session.behavior(), window)
 }
 
 /// The items since the last compaction.

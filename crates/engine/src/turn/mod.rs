@@ -44,6 +44,7 @@ use crate::session::Instructions;
 use crate::skills::LoadSkill;
 use crate::spending;
 use crate::subagents::SpawnAgent;
+use crate::title;
 use crate::tool_calls::{self, CallsEnd};
 use crate::tool_search::ToolList;
 use answer::{Answer, StepPosition};
@@ -72,7 +73,13 @@ impl Turn {
         if let Outcome::Failed { failure } = &mut outcome {
             failure.is_too_long = false;
         }
+        title::finish_turn(&self, &outcome);
         goal::conclude(&self, outcome)
+    }
+
+    /// What the model would be sent next.
+    pub(crate) fn prompt_now(&self) -> Prompt {
+        self.prompt(&ToolList::new(self.tools(), &self.session, &self.model.info()))
     }
 
     async fn run_steps(&mut self) -> Result<Outcome, Failure> {

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use domain::command::{Accepted, AcceptedStatus, Context, TurnLimits, UserPrompt};
 use domain::event::{Fact, Outcome};
 use domain::item::{ItemKind, Part};
+use domain::names::is_same_name;
 use domain::note::Goal;
 use domain::taint::Taint;
-use domain::tool::{Resource, Scope};
+use domain::tool::{Resource, Scope, ToolServer};
 use domain::{CancellationToken, Failure, FailureKind, Model, Reply, TurnId};
 use serde_json::Value;
 use session::AttachedFrontend;
@@ -76,7 +77,7 @@ fn check_limits(
 
 fn start_title_and_warn(session: &Arc<Session>, text: &str, info: &domain::model::ModelInfo) {
     if !session.is_subagent() {
-        title::start(session, text, &info.id);
+        title::start(session, text, info);
     }
     if let Some(notice) = spending::budget_warning(&session.workspace.settings.budget, info) {
         session.commit(vec![Fact::Notice { notice }]);
@@ -172,6 +173,9 @@ impl Launch {
     pub(crate) fn turn(self, actor: &mut Actor) -> Turn {
         let Launch { id, model, frontend, cancel, limits, goal: _ } = self;
         let (session, instructions) = (actor.session.clone(), actor.session.instructions.clone());
+        if session.workspace.settings.chat.auto_sync_system_prompt {
+            instructions.forget();
+        }
         let Instructions { system, fetched_rules } = instructions::of(&session, &instructions, &model.info());
         if !session.is_subagent() {
             session.mention_changed_settings();
@@ -310,7 +314,8 @@ async fn read_resource(
         return Err(Failure::user(format!("A rule forbids reading {uri}.")));
     }
     for source in session.sources() {
-        if source.servers().iter().any(|known| known.name == *server) {
+        let known = source.servers().into_iter().find(|known| is_same_name(&known.name, server));
+        if let Some(ToolServer { name: server, .. }) = &known {
             if is_listed_only {
                 source.first_lists().await;
                 let is_same = |listed: &Resource| (&listed.server, &listed.uri) == (server, uri);

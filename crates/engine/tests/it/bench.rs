@@ -35,6 +35,11 @@ pub(crate) struct Bench {
     pub peers: Option<TestPeers>,
 }
 
+/// Unless a test wants titles, the first words of a chat are its title at once.
+fn untitled() -> Inputs {
+    Inputs { initialization_options: Some(json!({"chat": {"title": false}})), ..Inputs::default() }
+}
+
 impl Bench {
     pub(crate) fn new() -> Self {
         Self::with_config(json!({}))
@@ -43,7 +48,7 @@ impl Bench {
     pub(crate) fn with_config(config: Value) -> Self {
         let home = tempfile::tempdir().unwrap();
         let environment = Environment::new(home.path(), [("DRAGOMAN_CONFIG", config.to_string())]);
-        let settings = Arc::new(config::resolve(&environment, &Inputs::default()).settings);
+        let settings = Arc::new(config::resolve(&environment, &untitled()).settings);
         Self::start(settings, MemoryStore::default(), None)
     }
 
@@ -51,7 +56,7 @@ impl Bench {
     pub(crate) fn with_peers(peers: TestPeers) -> Self {
         let home = tempfile::tempdir().unwrap();
         let environment = Environment::new(home.path(), [] as [(&str, String); 0]);
-        let settings = Arc::new(config::resolve(&environment, &Inputs::default()).settings);
+        let settings = Arc::new(config::resolve(&environment, &untitled()).settings);
         Self::start(settings, MemoryStore::default(), Some(peers))
     }
 
@@ -296,6 +301,8 @@ impl ToolSource for TestTools {
             url: None,
             error: None,
             tools: Vec::new(),
+            prompts: Vec::new(),
+            resources: Vec::new(),
         }]
     }
 

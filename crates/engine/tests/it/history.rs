@@ -4,6 +4,8 @@ use domain::command::SessionSettings;
 use domain::{Command, Fact, Failure, Outcome};
 use testkit::ScriptedAnswer;
 
+use serde_json::json;
+
 use crate::bench::Bench;
 use crate::client::{Client, lines};
 
@@ -117,7 +119,7 @@ async fn a_small_model_writes_the_title_and_a_rule_does_where_it_cannot() {
         (ScriptedAnswer::fails(unable), "the first words"),
     ];
     for (answer, title) in answers {
-        let bench = Bench::new();
+        let bench = Bench::with_config(json!({"chat": {"title": true}}));
         bench.models.set_small_model("test/small", answer);
         let mut client = bench.client().await;
         client.prompt("the first words").await.unwrap();
@@ -127,5 +129,45 @@ async fn a_small_model_writes_the_title_and_a_rule_does_where_it_cannot() {
         };
         assert_eq!(client.until_fact(title_is_set).await, title);
         assert!(bench.models.prompts().iter().any(|(model, _)| model == "test/small"));
+    }
+}
+
+fn set_title(fact: &Fact) -> Option<String> {
+    match fact {
+        Fact::SessionChanged { change } => change.title.clone(),
+        _ => None,
+    }
+}
+
+/// Without a cheaper model the chat's own makes the title: beside the answer, or after it where another prompt would push
+/// the chat out of the server's only slot.
+#[tokio::test(start_paused = true)]
+async fn the_model_of_a_chat_makes_its_title_where_there_is_no_cheaper_one() {
+    for single_slot in [false, true] {
+        let bench = Bench::with_config(json!({"chat": {"title": true}}));
+        bench.models.set_info(|info| info.single_slot = single_slot);
+        bench.models.answer_titles("## Understand\nA  fine title");
+        let mut client = bench.client().await;
+        client.prompt("the first words").await.unwrap();
+        assert_eq!(client.until_fact(set_title).await, "A fine title", "{single_slot}");
+        // The answer may end after the title.
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        let prompts = bench.models.prompts();
+        let [(_, first), (_, second)] = &prompts[..] else { panic!("{} requests", prompts.len()) };
+        let (chat, title) = if first.tools.is_empty() { (second, first) } else { (first, second) };
+        match single_slot {
+            true => {
+                assert_eq!((&title.system, title.tools.len()), (&chat.system, chat.tools.len()));
+                assert_eq!(title.entries[..chat.entries.len()], chat.entries[..]);
+                assert_eq!(title.entries.len(), chat.entries.len() + 2, "the answer and the request");
+            }
+            false => assert!(title.tools.is_empty() && title.entries.len() == 1),
+        }
+        // Once for a chat, and what is asked beside it is no part of it.
+        client.run("and now").await;
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        let last = bench.models.prompts().pop().unwrap().1;
+        assert_eq!(bench.models.prompts().len(), 3);
+        assert!(!format!("{:?}", last.entries).contains("title of at most"));
     }
 }

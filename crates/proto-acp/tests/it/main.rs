@@ -10,3 +10,4 @@ mod reaching_out;
 mod robustness;
 mod schema;
 mod sdk;
+mod version_two;

@@ -453,6 +453,8 @@ async fn every_session_names_the_servers_that_failed() {
         url: None,
         error: None,
         tools: Vec::new(),
+        prompts: Vec::new(),
+        resources: Vec::new(),
     }]);
     let mut sessions = Vec::new();
     for _ in 0..2 {

@@ -15,27 +15,39 @@ pub(crate) struct Schema {
 
 pub(crate) fn schema() -> &'static Schema {
     static SCHEMA: OnceLock<Schema> = OnceLock::new();
-    SCHEMA.get_or_init(|| {
-        let text = std::fs::read_to_string(crate::sdk::package().join("schema/v1/schema.json")).unwrap();
-        let mut whole: Value = serde_json::from_str(&text).unwrap();
-        Schema::new(whole["$defs"].take())
-    })
+    SCHEMA.get_or_init(|| read("schema/v1/schema.json"))
+}
+
+/// The draft.
+pub(crate) fn schema_of_version_two() -> &'static Schema {
+    static SCHEMA: OnceLock<Schema> = OnceLock::new();
+    SCHEMA.get_or_init(|| read("schema/v2/schema.json"))
+}
+
+fn read(place: &str) -> Schema {
+    let text = std::fs::read_to_string(crate::sdk::package().join(place)).unwrap();
+    let mut whole: Value = serde_json::from_str(&text).unwrap();
+    Schema::new(whole["$defs"].take())
 }
 
 /// Every message that the agent sends; an answer with the method that it answers.
 pub(crate) fn check_message(message: &Value, called: Option<&str>) {
+    check_with(schema(), message, called);
+}
+
+pub(crate) fn check_with(schema: &Schema, message: &Value, called: Option<&str>) {
     assert_eq!(message["jsonrpc"], "2.0");
     if let Some(method) = message["method"].as_str() {
-        return schema().check_call(method, &message["params"]);
+        return schema.check_call(method, &message["params"]);
     }
     if let Some(error) = message.get("error") {
         assert!(message.get("result").is_none(), "{message}");
-        return schema().check_error(error);
+        return schema.check_error(error);
     }
     // The stable schema lacks the method; its result has the members of a new session's.
     let method = called.expect("an answer to a request");
     let method = if method == "session/fork" { "session/new" } else { method };
-    schema().check_result(method, &message["result"]);
+    schema.check_result(method, &message["result"]);
 }
 
 impl Schema {
@@ -107,7 +119,8 @@ fn the_schema_can_refuse() {
 fn the_page_about_the_protocol_leaves_out_no_method() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocols/acp.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let methods = schema().types.keys().map(|(_, method)| method);
+    let both = schema().types.keys().chain(schema_of_version_two().types.keys());
+    let methods = both.map(|(_, method)| method);
     let missing: Vec<&String> = methods.filter(|method| !page.contains(&format!("`{method}`"))).collect();
     assert!(missing.is_empty(), "acp.md does not tell of {missing:?}");
 }

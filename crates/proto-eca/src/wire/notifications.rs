@@ -24,6 +24,7 @@ pub(crate) enum Outbound<'a> {
     Content(ContentReceived<'a>),
     Draft(DraftContent<'a>),
     Status(StatusChanged),
+    Config(Box<ConfigUpdated>),
     Message(ShowMessage),
 }
 
@@ -201,7 +202,8 @@ pub(crate) struct ServerUpdated {
 impl ServerUpdated {
     /// The same server a moment before.
     pub(crate) fn as_starting(&self) -> Self {
-        let mcp = self.mcp.clone().map(|mcp| McpDetails { error: None, ..mcp });
+        let nothing = |mcp| McpDetails { error: None, prompts: Vec::new(), resources: Vec::new(), ..mcp };
+        let mcp = self.mcp.clone().map(nothing);
         Self { status: "starting", tools: Vec::new(), mcp, name: self.name.clone(), kind: self.kind }
     }
 }
@@ -226,6 +228,34 @@ pub(crate) struct McpDetails {
     pub disabled: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub prompts: Vec<OfferedPrompt>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<OfferedResource>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(crate) struct OfferedPrompt {
+    pub name: String,
+    pub description: String,
+    pub arguments: Vec<OfferedArgument>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(crate) struct OfferedArgument {
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    pub required: bool,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OfferedResource {
+    pub uri: String,
+    pub name: String,
+    pub description: String,
+    pub mime_type: String,
 }
 
 #[derive(Debug, Serialize)]

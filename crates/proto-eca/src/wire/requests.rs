@@ -163,6 +163,9 @@ pub(crate) struct WorkspaceFolder {
 pub(crate) struct InitializeResult {
     /// Without this string no client opens its chat window.
     pub chat_welcome_message: String,
+    /// The user's own settings, for clients that open the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub global_config_path: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -46,7 +46,15 @@ impl Client {
         let (far_input, far_output) = tokio::io::split(far);
         let (parent, _) = tokio::sync::mpsc::unbounded_channel();
         let transport = rpc::Transport::stream(far_input, far_output);
-        tokio::spawn(proto_eca::serve(engine.engine(), transport, ServeOptions { parent, is_remote: false }));
+        tokio::spawn(proto_eca::serve(
+            engine.engine(),
+            transport,
+            ServeOptions {
+                parent,
+                is_remote: false,
+                global_config: Some("/home/u/.config/dragoman/config.json".into()),
+            },
+        ));
         Self { output, input: BufReader::new(input), last_id: 0, held: VecDeque::new() }
     }
 

@@ -211,3 +211,49 @@ async fn an_end_that_is_not_good_is_said() {
         }
     }
 }
+
+/// ECA shows `/compact` as a call; a summary that is made because the window is full is a line.
+#[tokio::test]
+async fn a_compaction_that_the_user_asked_for_is_shown_as_a_call() {
+    for (command, shown) in [
+        (
+            "/compact keep the names",
+            &[
+                "toolCallPrepare",
+                "toolCallPrepare",
+                "toolCallRun",
+                "toolCallRunning",
+                "progress",
+                "toolCalled",
+                "text",
+            ][..],
+        ),
+        ("/init", &["text"][..]),
+    ] {
+        let (mut client, engine, session, turn) = Client::in_turn().await;
+        engine.fact(
+            &session,
+            Fact::ItemEnded { item: item(2, turn, ItemKind::Command { text: command.into() }) },
+        );
+        let summary = ItemKind::Compaction { summary: "In \"short\"".into(), kept: Vec::new() };
+        engine.fact(&session, Fact::ItemEnded { item: item(3, turn, summary) });
+        engine.end(&session, turn, Outcome::Done);
+        let contents = client.contents().await;
+        let [typed, parts @ .., finished] = &contents[..] else { panic!("{contents:?}") };
+        assert_eq!(
+            (&typed["text"], &finished["state"]),
+            (&json!(format!("{command}\n")), &json!("finished"))
+        );
+        assert_eq!(kinds(parts), shown, "{command}");
+        if let [begun, prepared, run, _, _, called, text] = parts {
+            assert_eq!((&begun["argumentsText"], &begun["name"]), (&json!(""), &json!("compact_chat")));
+            assert_eq!(prepared["argumentsText"], "{\"summary\":\"In \\\"short\\\"\"}");
+            assert_eq!(
+                (&run["arguments"]["summary"], &run["manualApproval"]),
+                (&json!("In \"short\""), &json!(false))
+            );
+            assert_eq!(called["outputs"][0]["text"], "Compacted successfully!");
+            assert_eq!((&called["error"], &text["text"]), (&json!(false), &json!("Compacted chat")));
+        }
+    }
+}

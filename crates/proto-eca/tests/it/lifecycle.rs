@@ -1,8 +1,8 @@
 //! The beginning of a connection, and the lists beside chats.
 
-use domain::command::Catalog;
+use domain::command::{Catalog, SlashArgument};
 use domain::event::{CatalogKind, EventBody};
-use domain::tool::{ServerAction, ServerStatus, ToolServer};
+use domain::tool::{Resource, ServerAction, ServerPrompt, ServerStatus, ToolServer};
 use domain::tool_call::Origin;
 use serde_json::{Value, json};
 use testkit::{FakeEngine, Seen};
@@ -56,6 +56,8 @@ fn tool_server(name: &str, status: ServerStatus) -> ToolServer {
         url: None,
         error: None,
         tools: Vec::new(),
+        prompts: Vec::new(),
+        resources: Vec::new(),
     }
 }
 
@@ -133,4 +135,38 @@ async fn both_spellings_of_a_name_are_found() {
     engine.next().await;
     let (_, _, prompt) = engine.prompt().await;
     assert_eq!(prompt.change.model.as_deref(), Some("myProvider/deep"));
+}
+
+#[tokio::test]
+async fn the_start_names_the_file_of_the_users_settings() {
+    let engine = FakeEngine::start(catalog());
+    let mut client = Client::connect(&engine);
+    let started = client.request("initialize", json!({})).await;
+    assert_eq!(started["globalConfigPath"], "/home/u/.config/dragoman/config.json", "{started}");
+}
+
+#[tokio::test]
+async fn a_server_is_sent_with_its_prompts_and_resources() {
+    let engine = FakeEngine::start(catalog());
+    let argument = SlashArgument { name: "topic".into(), description: Some("of it".into()), required: true };
+    let prompt =
+        ServerPrompt { name: "my-prompt".into(), description: "does it".into(), arguments: vec![argument] };
+    let resource = Resource {
+        server: "one".into(),
+        uri: "notes://1".into(),
+        name: "note".into(),
+        description: String::new(),
+        mime: "text/plain".into(),
+    };
+    let server = tool_server("one", ServerStatus::Running);
+    engine.set_servers(vec![ToolServer { prompts: vec![prompt], resources: vec![resource], ..server }]);
+    let mut client = Client::connect(&engine);
+    client.request("initialize", json!({})).await;
+    client.notify("initialized", Value::Null).await;
+    let sent = client.until(|it| it["params"]["status"] == "running").await.pop().unwrap();
+    let arguments = json!([{"name": "topic", "description": "of it", "required": true}]);
+    let prompts = json!([{"name": "my-prompt", "description": "does it", "arguments": arguments}]);
+    let resources =
+        json!([{"uri": "notes://1", "name": "note", "description": "", "mimeType": "text/plain"}]);
+    assert_eq!((&sent["params"]["prompts"], &sent["params"]["resources"]), (&prompts, &resources), "{sent}");
 }

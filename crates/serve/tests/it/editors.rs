@@ -39,7 +39,11 @@ pub(crate) struct Place {
 
 fn eca(engine: domain::link::Engine, transport: Transport) -> BoxFuture<'static, std::io::Result<()>> {
     let (parent, _) = tokio::sync::mpsc::unbounded_channel();
-    Box::pin(proto_eca::serve(engine, transport, proto_eca::ServeOptions { parent, is_remote: true }))
+    Box::pin(proto_eca::serve(
+        engine,
+        transport,
+        proto_eca::ServeOptions { parent, is_remote: true, global_config: None },
+    ))
 }
 
 impl Place {

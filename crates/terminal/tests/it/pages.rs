@@ -89,6 +89,8 @@ fn usage_servers_diff_and_copy_have_their_commands() {
         url: None,
         error: Some("The program was not found.".to_owned()),
         tools: Vec::new(),
+        prompts: Vec::new(),
+        resources: Vec::new(),
     };
     let own = ToolServer { name: "ECA".to_owned(), origin: Origin::Native, error: None, ..weather.clone() };
     bench.screen.apply_update(Update::Servers(vec![own.clone()]));

@@ -164,7 +164,7 @@ impl RunningCommand {
         true
     }
 
-    /// The call is over: nobody looks at the output any more.
+    /// The call is over: nobody looks at the output.
     pub(super) fn hide_output(&self) {
         if let Some(shown) = lock(&self.shown).take() {
             shown.finish();

@@ -11,6 +11,7 @@ use domain::{HostCall, HostReply, Part, Review};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::documents;
 use crate::edit::disk;
 use crate::edit::document::Document;
 use crate::edit::files::{Files, unless_cancelled};
@@ -25,6 +26,8 @@ use crate::paths::ResolvedPath;
 use crate::sealed;
 
 const MAX_LINE: usize = 2_000;
+/// Bytes of a PDF file or notebook.
+const MAX_DOCUMENT: u64 = 50 << 20;
 
 pub struct ReadFile {
     pub files: Arc<Files>,
@@ -82,6 +85,18 @@ impl BuiltInTool for ReadFile {
         let read = move |files: &Files, path: ResolvedPath| {
             if let Some(image) = load_image(&path, files.limits.image_bytes)? {
                 return Ok(ToolResult { parts: vec![image], ..ToolResult::default() });
+            }
+            if let Some(text) = load_document(&path, in_client.as_deref())? {
+                // A notebook is edited as the JSON that it is.
+                if let Ok(document) = load_text(&path, &files.limits) {
+                    files.seen.record(
+                        &session,
+                        path.path(),
+                        TextStamp::from_text(document.text()),
+                        SeenVia::Disk,
+                    );
+                }
+                return Ok(ToolResult::text(window.select_from_text(&text)));
             }
             if let Some(text) = in_client {
                 files.seen.record(&session, path.path(), TextStamp::from_text(&text), SeenVia::Client);
@@ -156,6 +171,26 @@ pub fn load_text(path: &ResolvedPath, limits: &Limits) -> Result<Document, Strin
     Document::read(loaded.bytes).map_err(|_| format!("{shown} is a binary file and cannot be read as text."))
 }
 
+/// A PDF file or a notebook as text; `unsaved` is what the editor has of it. `None`: another file, or a notebook that is
+/// broken and is shown as it is.
+pub fn load_document(path: &ResolvedPath, unsaved: Option<&str>) -> Result<Option<String>, String> {
+    if !documents::may_be_document(path.path()) {
+        return Ok(None);
+    }
+    let text = match unsaved
+        .filter(|_| !path.path().extension().is_some_and(|it| it.eq_ignore_ascii_case("pdf")))
+    {
+        Some(unsaved) => documents::text_of(path.path(), unsaved.as_bytes()),
+        None => disk::load(path, MAX_DOCUMENT)?.and_then(|file| documents::text_of(path.path(), &file.bytes)),
+    };
+    match text {
+        Some(Err(_)) if path.path().extension().is_some_and(|it| it.eq_ignore_ascii_case("ipynb")) => {
+            Ok(None)
+        }
+        text => text.transpose(),
+    }
+}
+
 /// The file as an image, where it is one that models take.
 pub fn load_image(path: &ResolvedPath, max: u64) -> Result<Option<Part>, String> {
     let mut head = [0; 12];
@@ -164,8 +199,13 @@ pub fn load_image(path: &ResolvedPath, max: u64) -> Result<Option<Part>, String>
         return Ok(None);
     }
     let Some(mime) = mime_of(&head) else { return Ok(None) };
-    let Some(loaded) = disk::load(path, max)? else { return Ok(None) };
-    Ok(Some(Part::Image { mime: mime.to_owned(), data: STANDARD.encode(loaded.bytes).into() }))
+    let most = if mime == "image/png" { MAX_DOCUMENT.max(max) } else { max };
+    let Some(loaded) = disk::load(path, most)? else { return Ok(None) };
+    let bytes = documents::fitted_image(&loaded.bytes).unwrap_or(loaded.bytes);
+    if bytes.len() as u64 > max {
+        return Err(format!("{} is too large for a model; make it smaller first.", path.shown()));
+    }
+    Ok(Some(Part::Image { mime: mime.to_owned(), data: STANDARD.encode(bytes).into() }))
 }
 
 fn mime_of(head: &[u8; 12]) -> Option<&'static str> {

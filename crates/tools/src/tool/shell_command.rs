@@ -56,6 +56,11 @@ const FOLDERS_ABOVE: &[&str] = &[".cargo", ".config", ".forgejo", ".gitea", ".gi
 /// Variables for a command, by name.
 type Environment = Vec<(String, String)>;
 
+/// By these a program can tell that an assistant started it, and for which chat. The names are those of ECA.
+pub(super) fn marks_of(session: &domain::SessionId) -> [(String, String); 2] {
+    [("ECA_AGENT".to_owned(), "1".to_owned()), ("ECA_CHAT_ID".to_owned(), session.to_string())]
+}
+
 /// How a line is run.
 #[derive(Clone, Debug)]
 pub struct ShellRunner {
@@ -187,7 +192,8 @@ impl BuiltInTool for ShellCommand {
         let folder = self.files.paths.resolve_approved(&input.working_directory, &call)?;
         let (line, paths) = self.analyze(&input.command, &folder, &call.scope);
         self.check_approved(&input, &line, &paths, &call)?;
-        let (command, environment) = self.harden(&line, input.command.clone(), &paths, &call).await?;
+        let (command, mut environment) = self.harden(&line, input.command.clone(), &paths, &call).await?;
+        environment.extend(marks_of(&call.scope.session));
         let (allowance, sealed) = self.allowance(&input, &line, &paths, &folder, &call).await?;
         let mut taint = self.taint_of_output(&line, &paths, &sealed, &call).await;
         self.report_missing_wall(&call);

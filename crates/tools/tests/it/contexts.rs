@@ -154,3 +154,36 @@ async fn plain_reads() {
     let found = files.glob(roots, "*.rs".to_owned()).await.unwrap();
     assert_eq!(found, [bench.root.join("src/lib.rs"), bench.root.join("src/main.rs")]);
 }
+
+/// Notebooks and PDF files are read as text: as contexts of the user and by the tool, by lines too.
+#[tokio::test]
+async fn notebooks_and_pdf_files_are_read_as_text() {
+    let bench = Bench::new();
+    let cell = json!({"cell_type": "code", "source": ["print(1)\n"], "outputs": [{"output_type": "stream", "text": "1\n"}]});
+    bench.write("a.ipynb", json!({"cells": [cell], "nbformat": 4}).to_string());
+    let content = "BT /F1 12 Tf 72 700 Td (Hello PDF) Tj 0 -20 Td (below) Tj ET";
+    let pdf = format!(
+        "%PDF-1.4\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n2 0 obj\n<</Type/Pages/Kids[3 0 R]>>\nendobj\n3 0 obj\n\
+         <</Type/Page/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>\nendobj\n4 0 obj\n<</Length {}>>\nstream\n{content}\n\
+         endstream\nendobj\n5 0 obj\n<</Type/Font/Subtype/Type1>>\nendobj\n",
+        content.len()
+    );
+    bench.write("b.pdf", pdf);
+    bench.write("broken.ipynb", "{\"cells\": ");
+    let notebook = "Notebook with 1 cells.\n\n## Cell 1 (code)\n```python\nprint(1)\n```\nOutput:\n1\n";
+    let page = "PDF with 1 pages.\n\n## Page 1\nHello PDF\nbelow\n";
+    for (path, text) in [("a.ipynb", notebook), ("b.pdf", page), ("broken.ipynb", "{\"cells\": ")] {
+        assert_eq!(bench.good("read_file", json!({"path": path})).await, text, "{path}");
+        let shown = expand(&bench, Context::File { path: bench.root.join(path), lines: None }).await.unwrap();
+        assert!(shown.contains(text.trim_end()), "{shown}");
+    }
+    let part = bench.good("read_file", json!({"path": "b.pdf", "line_offset": 3, "limit": 1})).await;
+    assert!(part.starts_with("Hello PDF\n"), "{part}");
+    // It is edited as the JSON that it is.
+    let edit = json!({"path": "a.ipynb", "original_content": "print(1)", "new_content": "print(2)"});
+    bench.good("edit_file", edit).await;
+    assert!(bench.good("read_file", json!({"path": "a.ipynb"})).await.contains("print(2)"));
+    bench.write("c.pdf", "%PDF-1.4\n");
+    let told = bench.bad("read_file", json!({"path": "c.pdf"})).await;
+    assert!(told.contains("has no text"), "{told}");
+}

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use domain::names::is_same_name;
 use domain::tool::{ServerStatus, ToolServer, ToolSource};
 use domain::{Failure, visible_json, visible_text};
 use serde_json::{Value, json};
@@ -36,7 +37,7 @@ fn show(context: &McpContext, is_json: bool, only: Option<&str>) -> ExitCode {
     let ran = lifetime::run(async {
         let servers = context.servers();
         if let Some(name) = only
-            && !servers.servers().iter().any(|server| server.name == name)
+            && !servers.servers().iter().any(|server| is_same_name(&server.name, name))
         {
             return Err(Failure::user(format!("There is no MCP server {name}."))
                 .hint("`dragoman mcp list` shows the servers."));
@@ -76,7 +77,7 @@ pub(crate) async fn try_servers(
     loop {
         let now = servers.servers();
         let mut is_waiting = false;
-        for server in now.iter().filter(|server| only.is_none_or(|only| server.name == only)) {
+        for server in now.iter().filter(|server| only.is_none_or(|only| is_same_name(&server.name, only))) {
             let waits = matches!(server.status, ServerStatus::Starting | ServerStatus::Stopping);
             is_waiting |= waits;
             if !waits {
@@ -84,7 +85,8 @@ pub(crate) async fn try_servers(
             }
         }
         if !is_waiting || began.elapsed() > limit {
-            let tried = now.into_iter().filter(|server| only.is_none_or(|only| server.name == only));
+            let tried =
+                now.into_iter().filter(|server| only.is_none_or(|only| is_same_name(&server.name, only)));
             return tried
                 .map(|server| TriedServer {
                     revision: servers.supervisor().revision(&server.name),

@@ -1,0 +1,29 @@
+//! Documents that are no plain text, as text for a model: notebooks and PDF files.
+//!
+//! Must not know tools and settings. Invariants: any bytes give a text or a sentence, never a panic; work and memory are
+//! bounded by constants here, whatever a file says about itself.
+
+mod notebook;
+mod pdf;
+mod pdf_font;
+mod pdf_syntax;
+mod png;
+
+use std::path::Path;
+
+pub(crate) use png::fitted as fitted_image;
+
+/// The readable text of a document; `None` where the file is another kind.
+pub(crate) fn text_of(path: &Path, bytes: &[u8]) -> Option<Result<String, String>> {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    if bytes.starts_with(b"%PDF-") {
+        return Some(pdf::text(bytes));
+    }
+    ending.eq_ignore_ascii_case("ipynb").then(|| notebook::text(bytes))
+}
+
+/// Whether a file may be such a document, by its name.
+pub(crate) fn may_be_document(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    ["ipynb", "pdf"].iter().any(|known| ending.eq_ignore_ascii_case(known))
+}
