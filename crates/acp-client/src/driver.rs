@@ -157,7 +157,7 @@ impl Driver {
                     }
                     return match answered {
                         Err(RequestError::Closed) => Err(Broken::Gone),
-                        answered => Ok(answered),
+                        other @ (Ok(_) | Err(_)) => Ok(other),
                     };
                 }
                 () = tokio::time::sleep_until(silent_at) => return Err(Broken::Silent),
@@ -274,7 +274,14 @@ pub(crate) fn refused(name: &str, error: &RequestError) -> Failure {
                 domain::visible_line(&text)
             ))
         }
-        other => Failure::provider(format!("The agent {name} gave no answer: {other}.")),
+        other @ (RequestError::Deadline
+        | RequestError::Closed
+        | RequestError::Full
+        | RequestError::TooLarge
+        | RequestError::Unserializable(_)
+        | RequestError::Unexpected(_)) => {
+            Failure::provider(format!("The agent {name} gave no answer: {other}."))
+        }
     }
 }
 

@@ -201,7 +201,7 @@ impl SessionOpener<'_> {
                 self.log_in().await?;
                 self.request_session(method::SESSION_NEW, opening, None).await
             }
-            result => result,
+            result @ (Ok(_) | Err(_)) => result,
         };
         let result = result.map_err(|error| refused(self.name, &error))?;
         if result.session_id.is_empty() {
@@ -224,7 +224,7 @@ impl SessionOpener<'_> {
                 }
                 self.request_session(method, opening, Some(known)).await?
             }
-            result => result?,
+            result @ (Ok(_) | Err(_)) => result?,
         };
         Ok(Some(OpenSession { id: known.to_owned(), is_known: true, choice: ModelChoice::of(&result) }))
     }

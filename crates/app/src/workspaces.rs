@@ -176,14 +176,7 @@ impl WorkspaceSource for Workspaces {
         let files = built_in.files();
         let specs: Vec<ToolSpec> = built_in.tools().iter().map(|tool| tool.spec().clone()).collect();
         notices.extend(settings_review::notices(&resolved, &specs));
-        if models.uses_embedded_model() && !self.options.model_chosen {
-            notices.push(Notice { level: Level::Info, text: models::SMALL_MODEL_NOTICE.to_owned() });
-        }
-        if !self.options.model_chosen
-            && let Some(text) = models.agent_notice()
-        {
-            notices.push(Notice { level: Level::Info, text });
-        }
+        notices.extend(self.model_notices(&models));
         notices.extend(problems.iter().map(|problem| Notice { level: Level::Error, text: problem.clone() }));
         let mut sources: Vec<Arc<dyn ToolSource>> = vec![built_in];
         let confined = sandbox.as_ref();
@@ -241,6 +234,16 @@ impl Workspaces {
     ) -> Arc<tools::BuiltInTools> {
         let (observer, is_ephemeral) = (self.jobs_observer(), self.options.is_ephemeral);
         built_in_tools::of_workspace(&self.environment, resolved, sandbox, observer, roots, is_ephemeral)
+    }
+
+    /// What a user without a provider should know.
+    fn model_notices(&self, models: &AllModels) -> Vec<Notice> {
+        if self.options.model_chosen {
+            return Vec::new();
+        }
+        let small = models.uses_embedded_model().then(|| models::SMALL_MODEL_NOTICE.to_owned());
+        let texts = small.into_iter().chain(models.agent_notice());
+        texts.map(|text| Notice { level: Level::Info, text }).collect()
     }
 
     fn worktrees(

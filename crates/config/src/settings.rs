@@ -204,9 +204,7 @@ impl Settings {
             default_model: root.get("defaultModel").text(),
             default_behavior: default_behavior(&root.get("defaultAgent"), &behaviors),
             behaviors,
-            providers: read_entries(&root.get("providers"), |provider| {
-                Some(ProviderSettings::read(provider))
-            }),
+            providers: read_entries(&root.get("providers"), |entry| Some(ProviderSettings::read(entry))),
             failover: root.get("failover").texts(),
             model_families: model_families::read(&root.get("modelFamilies")),
             budget: read_budget(&root.get("budget")),
@@ -224,9 +222,7 @@ impl Settings {
             acp_agents: acp_agents::read(&root.get("acpAgents")),
             web_search: WebSearchSettings::read(&root.get("webSearch")),
             language_servers: language_servers::read(&root.get("languageServers")),
-            language_server_timeout: Duration::from_secs(
-                root.get("lspTimeoutSeconds").number(1..=600).unwrap_or_default(),
-            ),
+            language_server_timeout: bounded_seconds(&root.get("lspTimeoutSeconds")),
             mcp_client_metadata_url: root.get("mcpClientMetadataUrl").text(),
             mcp_logins: McpLoginPlace::read(&root.get("mcpLogins")),
             rules: paths(&root.get("rules")),
@@ -319,6 +315,11 @@ fn read_budget(cursor: &Cursor) -> Budget {
     Budget { chat: limit("chat"), day: limit("day"), run: limit("run") }
 }
 
+/// At most ten minutes.
+fn bounded_seconds(cursor: &Cursor) -> Duration {
+    Duration::from_secs(cursor.number(1..=600).unwrap_or_default())
+}
+
 impl ToolSettings {
     fn read(root: &Cursor, approval: ApprovalRules) -> Self {
         let cursor = root.get("toolCall");
@@ -331,9 +332,7 @@ impl ToolSettings {
             read_file_max_lines: number("readFile", "maxLines", MAX_READ_LINES),
             output_max_bytes: number("outputTruncation", "sizeKb", MAX_OUTPUT_KIB) * 1024,
             shell: ShellSettings { program: shell.get("path").text(), args: shell.get("args").texts() },
-            editor_timeout: Duration::from_secs(
-                root.get("editorTimeoutSeconds").number(1..=600).unwrap_or_default(),
-            ),
+            editor_timeout: bounded_seconds(&root.get("editorTimeoutSeconds")),
             fetch_allowed_hosts: cursor.get("fetchUrl").get("allowedHosts").texts(),
             search_above_percent: cursor
                 .get("toolSearch")

@@ -30,6 +30,7 @@ pub mod provider;
 pub mod queue;
 mod refusal;
 pub mod replay;
+mod sampling;
 mod session_settings;
 mod slash_argument;
 pub mod spending;

@@ -15,6 +15,7 @@ use crate::host::{Abilities, HostCall, HostReply};
 use crate::ids::{ItemId, SessionId};
 use crate::job::{Continued, Job, JobOutput};
 use crate::part::Part;
+pub use crate::sampling::{Sample, Sampled, WebAnswer};
 use crate::taint::Taint;
 pub use crate::text_format::TextFormat;
 use crate::tool_call::{Details, Location, Origin};
@@ -276,32 +277,6 @@ pub trait ToolContext: Send + Sync {
     fn sample(&self, _sample: Sample) -> BoxFuture<'_, Result<Sampled, Failure>> {
         Box::pin(async { Err(Failure::user("No model can be used here.")) })
     }
-}
-
-/// What a model found on the web.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct WebAnswer {
-    pub text: String,
-    /// The pages that it cites: title and address.
-    pub pages: Vec<(String, String)>,
-}
-
-/// What a tool asks the model of the turn.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Sample {
-    pub system: String,
-    /// Whose words each is: the user's where true, else the model's.
-    pub messages: Vec<(bool, Vec<Part>)>,
-    /// The largest answer in tokens; `None`: as the model has it.
-    pub max_tokens: Option<u64>,
-}
-
-#[derive(Clone, PartialEq, Debug)]
-pub struct Sampled {
-    pub text: String,
-    pub model: String,
-    /// The answer was cut at the largest size.
-    pub is_cut: bool,
 }
 
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -127,7 +127,7 @@ async fn ask_model(session: &Session, model: String, text: &str) -> Option<Strin
 
 /// Asks with the chat's own prompt, so that the server computes the question alone.
 async fn extend_prompt(session: &Session, model: Arc<dyn Model>, mut prompt: Prompt) -> Option<String> {
-    let own = instructions::own_text(session.prompts().chat_title.as_ref());
+    let own = own_text(session.prompts().chat_title.as_ref());
     let text = own.unwrap_or_else(|| REQUEST_IN_CHAT.to_owned());
     prompt.entries.push(PromptEntry::User { parts: vec![Part::text(text)] });
     // What the chat keeps of its history must not have the question in it.

@@ -91,10 +91,7 @@ impl TurnScript {
         let (Some(Fact::TurnStarted { turn, model }), Some(Fact::TurnEnded { outcome, .. })) = ends else {
             return Err(Unreplayable(NO_MESSAGE));
         };
-        if model.starts_with(AGENT_PREFIX) || ran_by_agent(facts) {
-            return Err(Unreplayable(BY_AGENT));
-        }
-        let (body, end) = split(facts, outcome);
+        let (body, end) = split(refuse_agents(model, facts)?, outcome);
         let items = records(body);
         refuse_hooks(outcome, &items)?;
         if end == TurnEnd::Killed && items.values().any(was_stopped) {
@@ -280,9 +277,11 @@ impl PieceReader {
     }
 }
 
-/// Whether an agent took over after another model failed.
-fn ran_by_agent(facts: &[Recorded]) -> bool {
-    facts.iter().filter_map(|recorded| item_of(&recorded.fact)).any(is_of_agent)
+/// The facts of a turn in which no agent worked, neither from the start nor after another model failed.
+fn refuse_agents<'a>(model: &str, facts: &'a [Recorded]) -> Result<&'a [Recorded], Unreplayable> {
+    let mut items = facts.iter().filter_map(|recorded| item_of(&recorded.fact));
+    let is_refused = model.starts_with(AGENT_PREFIX) || items.any(is_of_agent);
+    if is_refused { Err(Unreplayable(BY_AGENT)) } else { Ok(facts) }
 }
 
 /// The facts that the turn itself made, and how it came to its end. The rest was made when the chat was loaded again.

@@ -236,12 +236,8 @@ impl Sandbox {
         let links = guarded::links_in(&self.facts.own_folders);
         // What a grant shows is read, never written, where a folder around it is writable.
         protected.extend(self.facts.own_folders.iter().chain(&links).cloned());
-        protected.extend(guarded::secrets(&self.facts.home).filter(|path| !self.is_own_state(path)));
+        protected.extend(self.protected_state());
         writable.extend(self.facts.own_state.iter().filter(|path| path.exists()).cloned());
-        protected
-            .extend(self.facts.kept_state.iter().filter(|path| path.symlink_metadata().is_ok()).cloned());
-        let mut guarded = guarded::paths(&self.facts.home, &self.facts.own_folders, links);
-        guarded.retain(|path| !self.is_own_state(path));
         let seen = if mode == Mode::Namespaces { PathBuf::from("/tmp") } else { temporary.join("tmp") };
         environment.push(("TMPDIR".to_owned(), seen.display().to_string()));
         let open = grants.contains(&Grant::Network) && self.facts.permitted.is_none();
@@ -253,7 +249,7 @@ impl Sandbox {
             writable,
             protected,
             hidden,
-            guarded,
+            guarded: self.guarded_paths(links),
             unreadable: allowance.unreadable.clone(),
             exposed: self.exposed(grants, open),
             temporary,
@@ -318,6 +314,18 @@ impl Sandbox {
         let connect =
             format!("{program} {} {} %h %p", crate::HELPER_ARGUMENT, crate::connect::CONNECT_ARGUMENT);
         Some(("GIT_SSH_COMMAND".to_owned(), format!("ssh -o 'ProxyCommand={connect}'")))
+    }
+
+    fn guarded_paths(&self, links: Vec<PathBuf>) -> Vec<PathBuf> {
+        let mut guarded = guarded::paths(&self.facts.home, &self.facts.own_folders, links);
+        guarded.retain(|path| !self.is_own_state(path));
+        guarded
+    }
+
+    /// Secrets of others, and what of its own state the program may not change.
+    fn protected_state(&self) -> impl Iterator<Item = PathBuf> {
+        let kept = self.facts.kept_state.iter().filter(|path| path.symlink_metadata().is_ok()).cloned();
+        guarded::secrets(&self.facts.home).filter(|path| !self.is_own_state(path)).chain(kept)
     }
 
     /// Whether a secret is one of the confined program's own.

@@ -284,7 +284,7 @@ impl<S: SessionWork> Actor<S> {
         match text {
             None => self.session.steering.withdraw(),
             Some(text) => {
-                let text = slash::steered(&self.session, text)?;
+                let text = self.session.steered_text(text)?;
                 if !self.session.steering.add(text) {
                     return Err(Failure::user("Nothing runs in this chat.").hint("Send it as a prompt."));
                 }

@@ -37,6 +37,9 @@ pub trait SessionWork: Deref<Target = SessionCore> + Send + Sync + Sized + 'stat
         reply: Reply<Accepted>,
     ) -> impl Future<Output = ()> + Send;
 
+    /// What a running turn is told for a line that the user typed meanwhile.
+    fn steered_text(&self, text: String) -> Result<String, Failure>;
+
     /// The last turn has ended, and its last facts are committed.
     fn turn_ended(&self, outcome: Outcome);
 

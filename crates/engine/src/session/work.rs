@@ -90,6 +90,10 @@ impl SessionWork for Session {
         }
     }
 
+    fn steered_text(&self, text: String) -> Result<String, Failure> {
+        slash::steered(self, text)
+    }
+
     fn turn_ended(&self, outcome: Outcome) {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(ended) = ended {

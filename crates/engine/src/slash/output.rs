@@ -20,6 +20,9 @@ use crate::session::Session;
 /// Chats that `/resume` lists.
 const LISTED_CHATS: usize = 20;
 
+const SYNCED: &str = "From the next answer on this chat has the rules and instructions as they are now. The provider reads \
+                      the chat anew with it, which costs more once.";
+
 pub(super) async fn of(
     session: &Session,
     turn: TurnId,
@@ -42,11 +45,7 @@ pub(super) async fn of(
         },
         Native::Chats => list_chats(session, &command.arguments.join(" ")).await?,
         Native::Aside => aside::answer(session, system_prompt, &command.arguments.join(" ")).await?,
-        Native::SyncSystemPrompt => {
-            "From the next answer on this chat has the rules and instructions as they are now. The \
-                                     provider reads the chat anew with it, which costs more once."
-                .to_owned()
-        }
+        Native::SyncSystemPrompt => SYNCED.to_owned(),
         Native::Memory => crate::memory::answer(session, &command.name, &command.arguments).await?,
         Native::Goal => goal::answer(session, turn, &command.rest)?,
         Native::Elsewhere(text) => text.to_owned(),

@@ -117,7 +117,11 @@ pub(crate) async fn decide_about(
         Decision::Ask => {
             let (taint, once) = (turn.session.taint(), approval.once);
             let ready = ReadyCall { item, tool, review, hook: None, taint, ask: None, relayed: None, once };
-            let ready = asking::raise(turn, ready, approval.reason).await?;
+            let mut ready = asking::ask(turn, ready, approval).await?;
+            if ready.ask.is_none() {
+                advance(&mut ready.item, ToolInput::Allowed);
+                return Ok((ready.item, AgentVerdict::Allowed));
+            }
             Ok((ready.item.clone(), AgentVerdict::Asked(Box::new(AskedCall(ready)))))
         }
     }
@@ -263,10 +267,11 @@ struct AgentTool {
 
 impl AgentTool {
     fn of(item: &Item, call: &AgentCall) -> Self {
-        let (server, name) = match &item.kind {
-            ItemKind::ToolCall(call) => (call.server.clone(), call.name.clone()),
-            _ => (String::new(), String::new()),
-        };
+        let mut names = (String::new(), String::new());
+        if let ItemKind::ToolCall(call) = &item.kind {
+            names = (call.server.clone(), call.name.clone());
+        }
+        let (server, name) = names;
         let locations = paths_of(call).into_iter().map(|path| Location { path, line: None }).collect();
         let description = String::new();
         let (input_schema, effect) = (json!({"type": "object"}), ToolEffect::Other);

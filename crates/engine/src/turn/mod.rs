@@ -51,15 +51,8 @@ use answer::{Answer, StepPosition};
 pub(crate) use compaction::clearing;
 pub use external::{AGENT_PREFIX, is_of_agent};
 use loops::LoopDetector;
-use next::{Next, outcome_of};
+use next::{Next, Said, outcome_of};
 pub(crate) use state::Turn;
-
-/// What the model must still hear when it is done.
-enum Said {
-    User(String),
-    /// Of a subagent in the background.
-    Report(String),
-}
 
 impl Turn {
     /// Runs to the end. The actor commits the outcome, when the chat is free for the next prompt.

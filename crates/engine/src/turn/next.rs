@@ -15,6 +15,13 @@ pub(super) enum Next {
     End(Outcome),
 }
 
+/// What the model must still hear when it is done.
+pub(super) enum Said {
+    User(String),
+    /// Of a subagent in the background.
+    Report(String),
+}
+
 /// The outcome of a turn that an answer ends; `None`: the model is done or wants its calls run.
 pub(super) fn outcome_of(end: AnswerEnd) -> Option<Outcome> {
     match end {

@@ -9,7 +9,7 @@ use domain::item::{Item, ItemKind};
 use domain::model::{ModelInfo, Tokens};
 use domain::note::{Note, NoteAbout};
 
-use super::percentage;
+use super::room;
 use crate::context_use;
 use crate::turn::Turn;
 use crate::turn::cleared::{can_be_cleared, cleared_before};
@@ -25,7 +25,7 @@ pub(in crate::turn) fn make_room(turn: &Turn, model: &ModelInfo) -> bool {
     else {
         return false;
     };
-    let wanted = limit.saturating_mul(percentage(session)) / 100 * FULL_ENOUGH / 100;
+    let wanted = room(session, limit) * FULL_ENOUGH / 100;
     let before = {
         let state = session.state();
         let since = state.items().iter().rposition(|item| matches!(item.kind, ItemKind::Compaction { .. }));

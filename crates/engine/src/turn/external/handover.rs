@@ -57,7 +57,8 @@ fn provider(item: &Item) -> Option<&ProviderBlock> {
         | ItemKind::Command { .. }
         | ItemKind::SystemText { .. }
         | ItemKind::Hook(_)
-        | ItemKind::Flag { .. } => None,
+        | ItemKind::Flag { .. }
+        | ItemKind::Note(_) => None,
     }
 }
 

@@ -17,6 +17,7 @@ use domain::agent::{
 use domain::event::{Fact, Level, Notice, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::model::{BlockKind, ModelEvent, StopReason};
+use domain::note::NoteAbout;
 use domain::taint::Taint;
 use domain::tool_call::{Origin, ToolCall, ToolState};
 use domain::{BoxFuture, Failure};
@@ -27,9 +28,10 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::answer::{AnswerEnd, AnswerReader, StepPosition};
-use super::next::{Next, outcome_of};
+use super::next::{Next, Said, outcome_of};
 use super::state::Turn;
 use crate::behavior;
+use crate::hooks;
 use crate::spending;
 use crate::tool_calls::approval;
 use crate::tool_calls::foreign::{self, AgentVerdict, AgentWall};
@@ -52,10 +54,23 @@ pub(super) async fn run(turn: &mut Turn, step: u32, agent: Arc<dyn ExternalAgent
         Some(Outcome::Failed { failure }) if ended.is_empty && turn.fail_over(&failure) => Next::Retry,
         Some(outcome) => Next::End(outcome),
         None => match turn.next_message().await {
-            Some(text) => turn.add_message(step, text),
+            Some(Said::Report(text)) => turn.add_report(step, text),
+            Some(Said::User(text)) => turn.add_message(step, text),
             None if turn.cancel.is_cancelled() => Next::End(Outcome::Stopped),
-            None => turn.finish(step).await,
+            None => finish(turn, step).await,
         },
+    }
+}
+
+/// The agent is done; hooks may have it go on.
+async fn finish(turn: &Turn, step: u32) -> Next {
+    match hooks::after_request(turn, step).await {
+        Ok(Some(text)) => {
+            turn.session.steering.open();
+            turn.add_report(step, text)
+        }
+        Ok(None) => Next::End(Outcome::Done),
+        Err(failure) => Next::End(Outcome::Failed { failure }),
     }
 }
 
@@ -110,14 +125,18 @@ fn session_item(turn: &Turn, step: u32, model: &str, opened: &OpenedAgent) -> It
     turn.session.new_item(turn.id, step, ItemKind::ToolCall(Box::new(call)))
 }
 
-/// What the user said last.
+/// What the user said last, or a report that the agent must hear.
 fn newest_message(turn: &Turn) -> Vec<Part> {
     let state = turn.session.state();
-    let message = state.items().iter().rev().find_map(|item| match &item.kind {
-        ItemKind::UserMessage { parts, .. } if item.turn == turn.id => Some(parts.clone()),
-        _ => None,
+    let of_turn = state.items().iter().rev().filter(|item| item.turn == turn.id);
+    let mut messages = of_turn.filter_map(|item| {
+        if let ItemKind::UserMessage { parts, .. } = &item.kind {
+            return Some(parts.clone());
+        }
+        let ItemKind::Note(note) = &item.kind else { return None };
+        matches!(note.about, NoteAbout::Report).then(|| note.parts.clone())
     });
-    message.unwrap_or_default()
+    messages.next().unwrap_or_default()
 }
 
 async fn work(
