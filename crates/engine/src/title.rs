@@ -18,7 +18,7 @@ use crate::own_text::own_text;
 use crate::paid_call;
 use crate::session::Session;
 use crate::spending;
-use crate::turn::{Turn, instructions};
+use crate::turn::Turn;
 
 /// Of a title that a rule makes.
 const MAX_LENGTH: usize = 60;
