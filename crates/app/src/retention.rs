@@ -68,7 +68,9 @@ async fn delete_unchanged_since(
             deleted += usize::from(journal.delete(&session).await?);
             undo.forget(session.as_str()).map_err(|error| Failure::internal(error.to_string()))?;
             outputs.forget(&session).map_err(|error| Failure::internal(error.to_string()))?;
-            memory.iter().for_each(|memory| drop(memory.forget_chat(session.as_str())));
+            for memory in &memory {
+                memory.forget_chat(session.as_str());
+            }
             journal.release(&session).await?;
         }
     }

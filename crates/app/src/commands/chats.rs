@@ -387,7 +387,9 @@ async fn delete(
         journal.delete(&session).await?;
         undo.forget(id).map_err(|error| Failure::internal(error.to_string()))?;
         outputs.forget(&session).map_err(|error| Failure::internal(error.to_string()))?;
-        memory.iter().for_each(|memory| drop(memory.forget_chat(id)));
+        for memory in &memory {
+            memory.forget_chat(id);
+        }
     }
     if json {
         return print(&format!("{}\n", json!({"deleted": ids})));
