@@ -308,7 +308,7 @@ mod tests {
     fn pdf(objects: &[(u32, &str, Option<&str>)], deflate: bool) -> Vec<u8> {
         let mut out = b"%PDF-1.7\n".to_vec();
         for (number, dict, stream) in objects {
-            write!(out, "{number} 0 obj\n").unwrap();
+            writeln!(out, "{number} 0 obj").unwrap();
             match stream {
                 None => write!(out, "<<{dict}>>").unwrap(),
                 Some(stream) => {
