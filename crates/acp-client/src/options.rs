@@ -10,7 +10,7 @@ use process::Spawn;
 use crate::model_choice::AgentModel;
 
 /// Told of the models that an agent offers.
-pub type ModelsObserver = Arc<dyn Fn(&[AgentModel]) + Send + Sync>;
+pub(crate) type ModelsObserver = Arc<dyn Fn(&[AgentModel]) + Send + Sync>;
 
 /// How an agent is started and spoken to.
 pub struct AgentOptions {

@@ -40,6 +40,8 @@ pub struct Selection {
     pub programs: Vec<Program>,
     pub settings: bool,
     pub chats: bool,
+    /// Also copy what counts where it is.
+    pub copies: bool,
 }
 
 /// What was found and what would be done.
@@ -59,7 +61,7 @@ pub async fn prepare<'a>(
 ) -> Result<Import<'a>, Failure> {
     let programs: &[Program] =
         if selection.programs.is_empty() { Program::value_variants() } else { &selection.programs };
-    let mut plan = Plan::new(environment, folder)?;
+    let mut plan = Plan::new(environment, folder, selection.copies)?;
     if selection.settings {
         programs.iter().for_each(|program| sources::read(&mut plan, *program));
     }
@@ -106,6 +108,11 @@ impl Import<'_> {
             format!("  {:<12} {}", source.program.title(), visible_line(&source.path.display().to_string()))
         });
         section("Found:", found.collect());
+        let in_place = self.plan.in_place.iter().map(|(file, needs_trust)| {
+            let when = if *needs_trust { ", after `dragoman trust`" } else { "" };
+            format!("  {}{when}", visible_line(&file.display().to_string()))
+        });
+        section("Used where they are, with the same effect (`--copy` copies settings):", in_place.collect());
         for scope in [Scope::User, Scope::Project] {
             let file = self.plan.settings_file(scope);
             let own = self.plan.steps.iter().filter_map(|step| match step {
@@ -224,6 +231,8 @@ impl Import<'_> {
             .left_out
             .iter()
             .map(|left| json!({"file": left.file, "what": left.what, "why": left.why}));
+        let in_place = self.plan.in_place.iter();
+        let in_place = in_place.map(|(file, needs_trust)| json!({"file": file, "needsTrust": needs_trust}));
         json!({
             "imported": is_written,
             "found": found.collect::<Vec<_>>(),
@@ -231,6 +240,7 @@ impl Import<'_> {
             "chats": chats.collect::<Vec<_>>(),
             "knownChats": self.known_chats,
             "leftOut": left.collect::<Vec<_>>(),
+            "inPlace": in_place.collect::<Vec<_>>(),
             "written": written,
         })
     }

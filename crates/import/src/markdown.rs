@@ -280,7 +280,7 @@ pub(super) fn agent(
     for (what, why) in &restrictions.notes {
         plan.leave_out(source, format!("agent {name}, {what}"), why.clone());
     }
-    if plan.has(source.scope, &["agent", name]) {
+    if plan.has(source.scope, &["agent", name]) || plan.is_used_in_place(source) {
         return;
     }
     let mut agent = json!({"mode": mode(text("mode"))});

@@ -13,6 +13,21 @@ use serde_json::{Map, Value, json};
 
 use super::secrets;
 
+/// Files of a project that count where they are, and whether they need trust for it.
+const IN_PLACE: [(&str, bool); 8] = [
+    ("CLAUDE.md", false),
+    ("CLAUDE.local.md", false),
+    (".mcp.json", true),
+    (".claude/settings.json", true),
+    (".claude/settings.local.json", true),
+    (".claude/skills", true),
+    (".claude/agents", true),
+    (".claude/commands", true),
+];
+/// Files that count where they are in a folder without these.
+const FALLBACKS: [&str; 2] = ["GEMINI.md", ".cursor/rules"];
+const OWN_INSTRUCTIONS: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+
 /// A program whose files are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Program {
@@ -113,6 +128,10 @@ pub(super) struct Plan<'a> {
     pub found: Vec<Source>,
     pub steps: Vec<Step>,
     pub left_out: Vec<LeftOut>,
+    /// What counts where it is, so that nothing of it is copied: the file, and whether it needs trust.
+    pub in_place: Vec<(PathBuf, bool)>,
+    /// Such files are copied all the same.
+    copies: bool,
     /// Servers that are or will be there with the entry of the other program.
     pub servers: HashSet<String>,
     /// Servers that the import writes, switched off.
@@ -122,13 +141,15 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn new(environment: &'a Environment, folder: &'a Path) -> Result<Self, Failure> {
+    pub(super) fn new(environment: &'a Environment, folder: &'a Path, copies: bool) -> Result<Self, Failure> {
         Ok(Self {
             environment,
             folder,
             found: Vec::new(),
             steps: Vec::new(),
             left_out: Vec::new(),
+            in_place: Vec::new(),
+            copies,
             servers: HashSet::new(),
             new_servers: Vec::new(),
             user: SettingsFile::of_user(environment).values()?,
@@ -157,6 +178,23 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// Whether a file of the project is used where it is. It is then named among those.
+    pub(super) fn is_used_in_place(&mut self, source: &Source) -> bool {
+        if self.copies || source.scope != Scope::Project {
+            return false;
+        }
+        let is_below = |place: &str| source.path.starts_with(self.folder.join(place));
+        let has_own = OWN_INSTRUCTIONS.iter().any(|name| self.folder.join(name).exists());
+        let fallback = FALLBACKS.iter().any(|place| !has_own && is_below(place)).then_some(false);
+        let found = IN_PLACE.iter().find(|(place, _)| is_below(place)).map(|(_, needs_trust)| *needs_trust);
+        let Some(needs_trust) = found.or(fallback) else { return false };
+        let entry = (source.path.clone(), needs_trust);
+        if !self.in_place.contains(&entry) {
+            self.in_place.push(entry);
+        }
+        true
+    }
+
     pub(super) fn leave_out(&mut self, source: &Source, what: impl Into<String>, why: impl Into<String>) {
         let what: String = what.into();
         let what = match secrets::line_holds_secret(&what) {
@@ -168,6 +206,10 @@ impl<'a> Plan<'a> {
 
     /// Plans a server, switched off. Its secrets become references or are left out.
     pub(super) fn server(&mut self, source: &Source, name: &str, entry: Result<Value, String>) {
+        if self.is_used_in_place(source) {
+            self.servers.insert(name.to_owned());
+            return;
+        }
         let what = format!("MCP server {name}");
         let entry = match entry.and_then(|entry| secrets::remove(&entry)) {
             Ok((entry, notes)) => {
@@ -213,6 +255,9 @@ impl<'a> Plan<'a> {
 
     /// Plans an approval rule, unless one that covers it is there.
     pub(super) fn rule(&mut self, source: &Source, list: RuleList, theirs: &str, rule: &NewRule) {
+        if self.is_used_in_place(source) {
+            return;
+        }
         if secrets::line_holds_secret(theirs) {
             let what = format!("a permission ({})", list.key());
             return self.leave_out(source, what, "it seems to hold a key, which is not copied");
@@ -271,6 +316,9 @@ impl<'a> Plan<'a> {
 
     /// Plans that a tool is switched off for everybody.
     pub(super) fn disable(&mut self, source: &Source, tool: &str, theirs: &str) {
+        if self.is_used_in_place(source) {
+            return;
+        }
         let known = self.existing(source.scope).get("disabledTools").and_then(Value::as_array);
         let change =
             SettingsChange { keys: vec!["disabledTools".to_owned()], value: NewValue::Append(json!(tool)) };
@@ -304,6 +352,9 @@ impl<'a> Plan<'a> {
     }
 
     pub(super) fn file_or_program(&mut self, source: &Source, name: &str, content: &str, is_program: bool) {
+        if self.is_used_in_place(source) {
+            return;
+        }
         if domain::key_text::holds_key(content) {
             return self.leave_out(source, "its text", "it seems to hold a key, which is not copied");
         }

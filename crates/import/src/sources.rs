@@ -18,7 +18,6 @@ use crate::servers::{self, ToolLimit};
 /// Settings with the history of a program can be large.
 const MAX_BYTES: u64 = 32 << 20;
 const MAX_TEXT_BYTES: u64 = 256 << 10;
-const COPY_INSTRUCTIONS: &str = "it is not read here; copy what still holds into AGENTS.md";
 pub(super) const NO_EQUIVALENT: &str = "it has no equivalent here";
 
 pub(super) fn read(plan: &mut Plan<'_>, program: Program) {
@@ -136,14 +135,6 @@ impl Place {
         }
     }
 
-    /// A file or folder that is not read, with the reason.
-    fn only_name(&self, plan: &mut Plan<'_>, why: &str) {
-        if self.0.path.exists() {
-            plan.found.push(self.0.clone());
-            plan.leave_out(&self.0, "its text", why);
-        }
-    }
-
     /// The user's own instructions become AGENTS.md, where there is none.
     pub(super) fn instructions(&self, plan: &mut Plan<'_>) {
         let Some(text) = self.text(plan, MAX_TEXT_BYTES) else { return };
@@ -164,6 +155,14 @@ impl Place {
     fn hints(&self, plan: &mut Plan<'_>) {
         if let Some(text) = self.text(plan, MAX_TEXT_BYTES) {
             self.rule(plan, "hints", &text);
+        }
+    }
+
+    /// Instructions that count where they are, whatever is copied.
+    fn use_in_place(&self, plan: &mut Plan<'_>) {
+        if self.0.path.exists() {
+            plan.found.push(self.0.clone());
+            plan.is_used_in_place(&self.0);
         }
     }
 
@@ -219,11 +218,25 @@ fn claude(plan: &mut Plan<'_>) {
         folder("agents").agents(plan);
     }
     Place::user(plan, Program::Claude, ".claude/CLAUDE.md").instructions(plan);
-    Place::project(plan, Program::Claude, "CLAUDE.md").second_instructions(plan, &["AGENTS.md"]);
-    Place::project(plan, Program::Claude, "CLAUDE.local.md").only_name(plan, COPY_INSTRUCTIONS);
+    for name in ["CLAUDE.md", "CLAUDE.local.md"] {
+        Place::project(plan, Program::Claude, name).use_in_place(plan);
+    }
 }
 
+/// Settings that Dragoman never takes from a repository.
+const NEVER_USED: [(&str, &str); 5] = [
+    ("env", NEVER),
+    ("apiKeyHelper", NEVER),
+    ("statusLine", NEVER),
+    ("enableAllProjectMcpServers", NEVER),
+    ("permissions.defaultMode", NEVER),
+];
+const NEVER: &str = "a repository never decides it here";
+
 fn claude_settings(plan: &mut Plan<'_>, place: &Place, values: &Value) {
+    if plan.is_used_in_place(&place.0) {
+        return place.leave_out_keys(plan, values, &NEVER_USED, &["permissions", "hooks"]);
+    }
     for list in [RuleList::Allow, RuleList::Ask, RuleList::Deny] {
         for rule in
             values["permissions"][list.key()].as_array().into_iter().flatten().filter_map(Value::as_str)

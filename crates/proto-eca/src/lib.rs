@@ -29,6 +29,7 @@ mod providers;
 mod queries;
 mod reply;
 mod rewriting;
+mod selection;
 mod sent;
 mod serve;
 mod server;

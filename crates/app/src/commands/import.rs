@@ -29,6 +29,9 @@ pub(crate) struct ImportArguments {
     /// Leave chats out.
     #[arg(long)]
     no_chats: bool,
+    /// Copy settings of the project also where its files count as they are.
+    #[arg(long)]
+    copy: bool,
     /// Leave settings out.
     #[arg(long, conflicts_with = "no_chats")]
     only_chats: bool,
@@ -45,7 +48,12 @@ pub(crate) struct ImportArguments {
 
 impl ImportArguments {
     fn selection(&self) -> Selection {
-        Selection { programs: self.from.clone(), settings: !self.only_chats, chats: !self.no_chats }
+        Selection {
+            programs: self.from.clone(),
+            settings: !self.only_chats,
+            chats: !self.no_chats,
+            copies: self.copy,
+        }
     }
 }
 

@@ -122,7 +122,7 @@ fn settings_of_claude_code_are_shown_imported_and_imported_once() {
     assert!(kept.contains("logLevel") && !kept.contains("notes"), "nothing was written: {kept}");
     assert_eq!(report(&home, &["--dry-run"])["imported"], json!(false));
 
-    let imported = run(&home, &["import", "--yes"]);
+    let imported = run(&home, &["import", "--copy", "--yes"]);
     let text = said(&imported);
     assert!(text.contains("kept beside the new ones"), "{text}");
     assert!(imported.status.success() && text.contains("dragoman mcp enable notes"), "{text}");
@@ -269,11 +269,14 @@ fn no_setting_is_left_out_silently() {
     );
     let said = said(&run(&home, &["import", "--dry-run"]));
     let left = said.split("No place here").nth(1).expect("a list");
-    for file in ["CLAUDE.local.md", ".gemini/commands", "asked.mdc"] {
+    for file in [".gemini/commands", "asked.mdc"] {
         assert!(left.contains(file), "{file}: {said}");
     }
     assert!(!said.contains("always.mdc"), "it is read where it is: {said}");
-    assert!(run(&home, &["import", "--yes"]).status.success());
+    let in_place = said.split("Used where they are").nth(1).expect("a list");
+    let in_place = in_place.split("\n\n").next().expect("its lines");
+    assert!(in_place.contains("CLAUDE.local.md") && in_place.contains("sql.mdc"), "{said}");
+    assert!(run(&home, &["import", "--copy", "--yes"]).status.success());
     let written =
         |name: &str| std::fs::read_to_string(home.workspace().join(".dragoman").join(name)).expect("a file");
     assert_eq!(written("rules/sql.md"), "---\npaths: [\"db/**\",\"*.sql\"]\n---\n\nNo raw SQL.\n");
@@ -807,11 +810,12 @@ fn providers_commands_and_second_instructions_are_imported() {
     assert!(read("work/.dragoman/commands/test.md").contains("Run the tests"));
     assert_eq!(read(".config/dragoman/AGENTS.md"), "Answer briefly.\n");
     assert_eq!(read(".config/dragoman/rules/codex-instructions.md"), "Use tabs.\n");
-    assert_eq!(read("work/.dragoman/rules/claude-instructions.md"), "Of Claude.\n");
     assert_eq!(read("work/.dragoman/rules/goose-hints.md"), "Of goose.\n");
-    for absent in
-        [".config/dragoman/rules/gemini-instructions.md", "work/.dragoman/rules/gemini-instructions.md"]
-    {
+    for absent in [
+        ".config/dragoman/rules/gemini-instructions.md",
+        "work/.dragoman/rules/gemini-instructions.md",
+        "work/.dragoman/rules/claude-instructions.md",
+    ] {
         assert!(!home.path().join(absent).exists(), "{absent}");
     }
     let project = settings(home.workspace().join(".dragoman/config.json"));
@@ -850,4 +854,69 @@ fn chats_keep_their_own_times() {
     assert!(run(&home, &["chats", "delete", "claude-0a1b2c3d"]).status.success());
     assert!(run(&home, &["chats", "import", "chat.jsonl"]).status.success());
     assert!(list(&home).contains(&("claude-0a1b2c3d".to_owned(), 1_782_996_940_000)), "{:?}", list(&home));
+}
+
+/// A folder as each assistant leaves it: what of it counts where it is, what is copied, and what has no place here.
+#[test]
+fn what_each_assistant_left_in_a_folder_is_used_in_place_copied_or_named() {
+    type Row = (
+        &'static str,
+        &'static [(&'static str, &'static str)],
+        &'static [&'static str],
+        &'static [&'static str],
+        &'static [&'static str],
+    );
+    let rows: [Row; 7] = [
+        (
+            "claude",
+            &[
+                ("CLAUDE.md", "Words."),
+                (".mcp.json", r#"{"mcpServers": {"team": {"command": "t"}}}"#),
+                (".claude/settings.json", r#"{"permissions": {"deny": ["Bash(rm:*)"]}, "env": {"A": "1"}}"#),
+                (".claude/skills/s/SKILL.md", "---\nname: s\ndescription: d\n---\nS."),
+                (".claude/agents/a.md", "---\nname: a\ndescription: d\n---\nA."),
+                (".claude/commands/c.md", "C."),
+            ],
+            &["CLAUDE.md", ".mcp.json", "settings.json", "SKILL.md", "agents/a.md", "commands/c.md"],
+            &[],
+            &["env"],
+        ),
+        ("codex", &[("AGENTS.md", "Words.")], &[], &[], &[]),
+        ("opencode", &[(".opencode/command/c.md", "C.")], &[], &["commands/c.md"], &[]),
+        (
+            "gemini",
+            &[("GEMINI.md", "Words."), (".gemini/commands/x.toml", "prompt = \"X\"\n")],
+            &[],
+            &["commands/x.md"],
+            &[],
+        ),
+        ("goose", &[(".goosehints", "Words.")], &[], &["rules/goose-hints.md"], &[]),
+        (
+            "cursor",
+            &[
+                (".cursor/rules/sql.mdc", "---\nglobs: *.sql\n---\nSQL."),
+                (".cursor/rules/asked.mdc", "---\ndescription: d\n---\nAsked."),
+                (".cursor/mcp.json", r#"{"mcpServers": {"cur": {"command": "c"}}}"#),
+            ],
+            &["sql.mdc"],
+            &["mcpServers.cur"],
+            &["asked.mdc"],
+        ),
+        ("eca", &[(".eca/config.json", "{}")], &[], &[], &[]),
+    ];
+    for (program, files, in_place, copied, left_out) in rows {
+        let home = Home::new();
+        for (name, text) in files {
+            home.write(&format!("work/{name}"), text);
+        }
+        let report = report(&home, &["--from", program, "--no-chats"]);
+        for (list, wanted) in [("inPlace", in_place), ("steps", copied), ("leftOut", left_out)] {
+            let found = report[list].to_string();
+            for words in wanted {
+                assert!(found.contains(words), "{program} {list} {words}: {report:#}");
+            }
+        }
+        assert_eq!(report["inPlace"].as_array().map(Vec::len), Some(in_place.len()), "{program}: {report:#}");
+        assert_eq!(report["steps"].as_array().map(Vec::len), Some(copied.len()), "{program}: {report:#}");
+    }
 }

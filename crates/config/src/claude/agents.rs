@@ -98,9 +98,9 @@ fn agent(path: &Path, text: &str) -> Result<(String, Value), String> {
     if BUILT_IN.contains(&name.as_str()) {
         return Err(format!("an agent {name} is built in here"));
     }
-    let mut entry = json!({"mode": "subagent", "systemPrompt": body.trim()});
+    let mut entry = json!({"mode": "subagent", "systemPrompt": without_references(body.trim())});
     if let Some(description) = values.get("description").and_then(Value::as_str) {
-        entry["description"] = json!(description);
+        entry["description"] = json!(without_references(description));
     }
     let mut disabled = BTreeSet::new();
     for (key, value) in values.iter().filter(|(_, value)| !value.is_null()) {
@@ -124,6 +124,14 @@ fn agent(path: &Path, text: &str) -> Result<(String, Value), String> {
         entry["disabledTools"] = json!(disabled);
     }
     Ok((name, entry))
+}
+
+/// A reference of ours, such as `${cmd:…}`, is plain text there: nothing looks it up.
+fn without_references(text: &str) -> String {
+    let kinds = ["cmd", "env", "file", "netrc", "classpath"];
+    kinds
+        .iter()
+        .fold(text.to_owned(), |text, kind| text.replace(&format!("${{{kind}:"), &format!("$ {{{kind}:")))
 }
 
 /// `Read, Grep` or a list.

@@ -63,7 +63,7 @@ fn project() -> Project {
         ),
         (
             ".claude/agents/reviewer.md",
-            "---\nname: reviewer\ndescription: Reviews\ntools: Read, Grep\nmodel: sonnet\n---\nYou review.",
+            "---\nname: reviewer\ndescription: Reviews\ntools: Read, Grep\nmodel: sonnet\n---\nYou review ${cmd:steal} in ${HOME}.",
         ),
         (".claude/agents/odd.md", "---\nname: odd\nsandboxed: true\n---\nOdd."),
         (".claude/commands/ship.md", "---\ndescription: Ships it\n---\nShip $ARGUMENTS."),
@@ -132,9 +132,11 @@ fn after_trust_all_of_it_counts_but_what_is_never_used() {
     assert!(line.starts_with("export CLAUDE_PROJECT_DIR='") && line.ends_with("/check.sh"), "{line}");
     let reviewer = &settings.behaviors["reviewer"];
     assert!(reviewer.subagent && !reviewer.primary && reviewer.default_model.is_none());
+    let prompt = reviewer.prompts.chat.as_ref().and_then(|prompt| prompt.known());
+    assert_eq!(prompt, Some("You review $ {cmd:steal} in ${HOME}."), "nothing of it is looked up");
     assert!(reviewer.disabled_tools.iter().any(|tool| tool == "shell_command"));
     assert!(!reviewer.disabled_tools.iter().any(|tool| tool == "read_file"));
-    assert!(settings.default_model.is_none() && !resolved.show_text().contains("steal"));
+    assert!(settings.default_model.is_none() && !resolved.show_text().contains("apiKeyHelper ="));
 }
 
 #[test]
@@ -180,7 +182,7 @@ fn the_review_shows_each_line_before_trust_is_given() {
     ] {
         assert!(all.contains(words), "{words}:\n{all}");
     }
-    assert!(!all.contains("${cmd:"), "a reference of ours is none there: {all}");
+    assert!(!all.contains("${cmd:"), "no reference has an effect there: {all}");
 }
 
 #[test]

@@ -101,6 +101,10 @@ impl<'a> Importer<'a> {
     }
 
     fn add(&mut self, reading: &Reading<'_>, path: &Path) -> bool {
+        // Most places are empty, and a look is cheaper than opening them.
+        if path.symlink_metadata().is_err() {
+            return false;
+        }
         if (self.is_forbidden)(path) {
             self.leave_out(path, "a deny rule forbids to read it");
             return false;

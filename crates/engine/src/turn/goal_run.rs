@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use domain::CancellationToken;
+use domain::item::Part;
 use domain::note::{Goal, GoalState};
 use domain::tool_call::{Origin, ToolCall, ToolState};
 use tokio::time::Instant;
@@ -59,5 +60,11 @@ pub(crate) fn is_check(call: &ToolCall) -> bool {
 
 /// Whether a check says that the goal is reached.
 pub(super) fn succeeded(call: &ToolCall) -> bool {
-    call.state == ToolState::Done && !call.error
+    call.state == ToolState::Done && !call.error && !goes_on(call)
+}
+
+/// A command that takes too long goes on as a job, and its result says so in the last line: how it ends is not known.
+fn goes_on(call: &ToolCall) -> bool {
+    let Some(Part::Text { text }) = call.result.first() else { return false };
+    text.lines().next_back().is_some_and(|line| line.starts_with('[') && line.contains("it goes on as "))
 }

@@ -59,7 +59,17 @@ fn end_of_old(items: &[Item], system: u64, used: u64, wanted: u64) -> Option<Ite
             ItemKind::ToolCall(call) if can_be_cleared(call) => {
                 Some((item.id, context_use::parts_length(&call.result)))
             }
-            _ => None,
+            ItemKind::UserMessage { .. }
+            | ItemKind::AgentMessage { .. }
+            | ItemKind::Reasoning { .. }
+            | ItemKind::ToolCall(_)
+            | ItemKind::Citation { .. }
+            | ItemKind::Compaction { .. }
+            | ItemKind::Command { .. }
+            | ItemKind::SystemText { .. }
+            | ItemKind::Hook(_)
+            | ItemKind::Flag { .. }
+            | ItemKind::Note(_) => None,
         })
         .collect();
     let known = cleared_before(items);
