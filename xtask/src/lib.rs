@@ -14,4 +14,5 @@ pub mod publishing;
 pub mod site;
 pub mod tidy;
 mod two_products;
+mod words;
 pub mod workflows;

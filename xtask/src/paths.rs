@@ -4,7 +4,7 @@
 //! it does not understand draws no arrow.
 
 /// One name that a `use` line brings.
-pub struct Import {
+pub(crate) struct Import {
     /// What it is called here.
     pub name: String,
     pub path: Vec<String>,
@@ -12,7 +12,7 @@ pub struct Import {
 
 /// The paths of one file.
 #[derive(Default)]
-pub struct Paths {
+pub(crate) struct Paths {
     pub imported: Vec<Import>,
     /// By `pub use` and its kin.
     pub handed_on: Vec<Import>,
@@ -20,7 +20,7 @@ pub struct Paths {
     pub used: Vec<Vec<String>>,
 }
 
-pub fn read(text: &str) -> Paths {
+pub(crate) fn read(text: &str) -> Paths {
     let tokens = tokens(text);
     let mut paths = Paths::default();
     let mut at = 0;

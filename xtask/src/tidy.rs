@@ -171,6 +171,7 @@ fn sources(root: &Path) -> Vec<String> {
     problems.extend(crate::platform_code::problems(root, &code));
     problems.extend(crate::output_code::problems(&code));
     problems.extend(crate::two_products::problems(root, &code));
+    problems.extend(crate::words::problems(&code));
     for (place, _) in exceptions {
         problems.push(format!("xtask/exceptions.txt names {place}, which needs no exception any more"));
     }

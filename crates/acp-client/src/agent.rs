@@ -218,7 +218,7 @@ impl Agent {
     }
 
     fn prompt(&self, chat: &SessionId, parts: Vec<Part>) -> AgentStream {
-        let gone = || Failure::provider(format!("The agent {} does not run any more.", self.options.name));
+        let gone = || Failure::provider(format!("The agent {} no longer runs.", self.options.name));
         let Some(running) = self.find(chat) else {
             let failure = gone();
             return Box::pin(stream::once(async move { Err(failure) }));

@@ -9,6 +9,9 @@ use process::Spawn;
 
 use crate::model_choice::AgentModel;
 
+/// Told of the models that an agent offers.
+pub(crate) type ModelsObserver = Arc<dyn Fn(&[AgentModel]) + Send + Sync>;
+
 /// How an agent is started and spoken to.
 pub struct AgentOptions {
     /// The short name, as in `acp:NAME/…`.
@@ -17,7 +20,7 @@ pub struct AgentOptions {
     /// Ways to log in that need nobody, in the order in which they are tried where the agent asks for a login.
     pub auth_methods: Vec<String>,
     /// Told of the models that the agent offers.
-    pub on_models: Option<Arc<dyn Fn(&[AgentModel]) + Send + Sync>>,
+    pub on_models: Option<ModelsObserver>,
     pub limits: Limits,
 }
 

@@ -72,7 +72,7 @@ pub(crate) fn end(result: PromptResult) -> AgentEvent {
         "max_turn_requests" => StopReason::Cut {
             message: "The agent reached its own limit of requests for one prompt.".to_owned(),
         },
-        "cancelled" => StopReason::Cut { message: "The agent stopped by itself.".to_owned() },
+        "cancelled" => StopReason::Cut { message: "The agent stopped on its own.".to_owned() },
         _ => StopReason::Done,
     };
     AgentEvent::Ended { reason, tokens: result.usage.map(tokens) }

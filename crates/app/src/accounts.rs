@@ -149,8 +149,10 @@ impl ProviderAccounts for WorkspaceAccounts {
                 Err(Failure::user(format!("The key of {provider} is in the variable {name}."))
                     .hint("Unset it where you set it, and start the editor again."))
             }
-            Some(_) => Err(Failure::user(format!("The key of {provider} stands in your settings."))
-                .hint("Remove it there.")),
+            Some(_) => {
+                Err(Failure::user(format!("The key of {provider} is in your settings."))
+                    .hint("Remove it there."))
+            }
             None if removed => Ok(()),
             None => Err(Failure::user(format!("No key of {provider} is stored."))),
         }

@@ -13,7 +13,7 @@ const AT_THE_START: [(&[&str], &str); 4] = [
 
 /// The same for `dragoman run`.
 const OF_A_RUN: [(&[&str], &str); 5] = [
-    (&["-p", "--print", "--prompt"], "The prompt stands by itself: dragoman run \"…\""),
+    (&["-p", "--print", "--prompt"], "The prompt needs no option: dragoman run \"…\""),
     (
         &[
             "--yolo",

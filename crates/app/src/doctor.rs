@@ -156,7 +156,7 @@ fn default_model(context: &DoctorContext<'_>, report: &mut Report) {
         Some(model) if model == crate::models::SMALL_MODEL => report.add(
             "default model",
             CheckState::Note,
-            format!("{model}, for want of another: it cannot use tools, edit files or calculate, and gets facts wrong."),
+            format!("{model}, because there is no other: it cannot use tools, edit files or calculate, and gets facts wrong."),
             Some(
                 "For real work start Ollama or LM Studio with a model, run `dragoman models pull`, or run \
                  `dragoman login anthropic`."
@@ -242,7 +242,7 @@ async fn look_up_key(provider: Option<&ProviderSettings>) -> Option<Result<(), F
     Some(
         tokio::time::timeout(CHECK_TIMEOUT, source.get())
             .await
-            .map_or_else(|_| Err(Failure::config("Its key did not come in time.")), |key| key.map(drop)),
+            .map_or_else(|_| Err(Failure::config("Getting its key took too long.")), |key| key.map(drop)),
     )
 }
 

@@ -68,7 +68,7 @@ async fn delete_unchanged_since(
             deleted += usize::from(journal.delete(&session).await?);
             undo.forget(session.as_str()).map_err(|error| Failure::internal(error.to_string()))?;
             outputs.forget(&session).map_err(|error| Failure::internal(error.to_string()))?;
-            for memory in &memory {
+            if let Some(memory) = &memory {
                 memory.forget_chat(session.as_str());
             }
             journal.release(&session).await?;

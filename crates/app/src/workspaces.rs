@@ -455,7 +455,7 @@ pub(crate) fn change_folder(folder: Option<&Path>) -> Result<(), Failure> {
 pub(crate) fn roots(added: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut roots = current_folder();
     if roots.is_empty() {
-        return Err(Failure::user("The current folder does not exist any more. Change to another one."));
+        return Err(Failure::user("The current folder no longer exists. Change to another one."));
     }
     for folder in added {
         match folder.canonicalize() {

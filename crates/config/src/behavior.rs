@@ -3,7 +3,6 @@
 use crate::approval::ApprovalRules;
 use crate::cursor::Cursor;
 use crate::lazy_text::LazyText;
-use crate::settings::Settings;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BehaviorSettings {
@@ -128,20 +127,5 @@ impl Prompts {
             rewrite: self.rewrite.or_else(|| others.rewrite.clone()),
             tools: others.tools.iter().cloned().chain(self.tools).collect(),
         }
-    }
-}
-
-impl Settings {
-    pub fn auto_compact_percentage(&self, behavior: &str) -> u64 {
-        let own = self.behavior(behavior).and_then(|own| own.auto_compact_percentage);
-        own.unwrap_or(self.chat.auto_compact_percentage)
-    }
-
-    /// The tokens of a window that a chat may fill before it is summarized.
-    pub fn auto_compact_limit(&self, behavior: &str, window: u64) -> u64 {
-        let left = self.behavior(behavior).and_then(|own| own.auto_compact_tokens_left);
-        let left = left.or(self.chat.auto_compact_tokens_left);
-        let by_percentage = window.saturating_mul(self.auto_compact_percentage(behavior)) / 100;
-        left.map_or(by_percentage, |left| by_percentage.min(window.saturating_sub(left)).max(1))
     }
 }

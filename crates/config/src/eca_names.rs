@@ -9,7 +9,9 @@ use serde_json::Value;
 
 use crate::layer::{Layer, Object};
 
-const SECTIONS: [(&str, fn(&str) -> String); 2] = [("mcpServers", camel_case), ("providers", kebab_case)];
+type Spelling = fn(&str) -> String;
+
+const SECTIONS: [(&str, Spelling); 2] = [("mcpServers", camel_case), ("providers", kebab_case)];
 
 /// Rewrites the names of all layers.
 pub(crate) fn spell(layers: &mut [Layer]) {

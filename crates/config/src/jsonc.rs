@@ -127,7 +127,7 @@ fn convert(ast: Ast, text: &str, count: &mut usize) -> Result<Value, SourceError
                 let value = convert(property.value, text, count)?;
                 // The second would silently replace the first: a deny rule could vanish.
                 if map.contains_key(&name) {
-                    return Err(error_at(text, at, &format!("the key “{name}” stands here a second time")));
+                    return Err(error_at(text, at, &format!("duplicate key “{name}”")));
                 }
                 map.insert(name, value);
             }
@@ -175,7 +175,7 @@ mod tests {
             ("{\"a\": 1", "line 1, column 1: unterminated object"),
             ("[1]", "line 1, column 1: settings must be an object in braces"),
             ("{\"a\": 'x'}", "line 1, column 7: single-quoted strings are not allowed"),
-            ("{\"é\": 1,\n \"é\": 2}", "line 2, column 2: the key “é” stands here a second time"),
+            ("{\"é\": 1,\n \"é\": 2}", "line 2, column 2: duplicate key “é”"),
             ("{} {}", "line 1, column 4: text cannot contain more than one JSON value"),
             ("{\"a\": 1e999}", "line 1, column 7: this is no number"),
         ];

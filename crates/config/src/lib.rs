@@ -18,6 +18,7 @@ mod acp_agents;
 mod address;
 mod agent_files;
 mod approval;
+mod auto_compact;
 mod aws;
 mod behavior;
 mod budget;

@@ -51,7 +51,15 @@ impl Recall {
         let is_shorter = |item: &Item| match &item.kind {
             ItemKind::Compaction { .. } => true,
             ItemKind::Note(note) => matches!(note.about, NoteAbout::ResultsCleared { .. }),
-            _ => false,
+            ItemKind::UserMessage { .. }
+            | ItemKind::AgentMessage { .. }
+            | ItemKind::Reasoning { .. }
+            | ItemKind::ToolCall(_)
+            | ItemKind::Citation { .. }
+            | ItemKind::Command { .. }
+            | ItemKind::SystemText { .. }
+            | ItemKind::Hook(_)
+            | ItemKind::Flag { .. } => false,
         };
         let has_more = session.state().items().iter().any(is_shorter);
         has_more.then(|| Self { session: session.clone() })

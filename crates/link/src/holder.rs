@@ -115,7 +115,7 @@ async fn refuse<W: AsyncWrite + Unpin>(writer: &mut FrameWriter<W>, failure: Fai
 async fn join(engine: &Engine, session: &SessionId, abilities: domain::Abilities) -> Result<Link, Failure> {
     let link = engine.attach(abilities).await?;
     let load = |reply| Command::Load { session: session.clone(), servers: Vec::new(), reply };
-    let not_here = || Failure::taken("The chat is not held by this process any more.");
+    let not_here = || Failure::taken("This process no longer holds the chat.");
     let held = match link.commands.call(load).await {
         Ok(info) if info.held_by.is_none() && info.attached_to.is_none() => Ok(()),
         Ok(_) | Err(_) => Err(not_here()),

@@ -201,7 +201,7 @@ impl Connection {
                 let theirs =
                     supported_revisions(&fault).unwrap_or_else(|| "none of the known ones".to_owned());
                 Err(ServerError::failed(format!(
-                    "It speaks only the revisions {theirs} of the protocol; known are {STATELESS_VERSION}, {}. \
+                    "It speaks only the revisions {theirs} of the protocol; supported: {STATELESS_VERSION}, {}. \
                      Update Dragoman or the server.",
                     VERSIONS.join(", ")
                 )))
@@ -262,7 +262,7 @@ impl Connection {
         if !VERSIONS.contains(&welcome.protocol_version.as_str()) {
             let theirs = single_line(&welcome.protocol_version, 100);
             return Err(ServerError::failed(format!(
-                "It speaks the revision {theirs} of the protocol; known are {}. Update Dragoman or the server.",
+                "It speaks the revision {theirs} of the protocol; supported: {}. Update Dragoman or the server.",
                 VERSIONS.join(", ")
             )));
         }
@@ -397,7 +397,7 @@ impl Connection {
             newer.as_ref().is_some_and(|theirs| theirs.split(", ").any(|it| it == STATELESS_VERSION));
         let message = match newer {
             Some(theirs) => format!(
-                "It speaks only the revisions {theirs} of the protocol; known are {}. Update Dragoman or the server.",
+                "It speaks only the revisions {theirs} of the protocol; supported: {}. Update Dragoman or the server.",
                 VERSIONS.join(", ")
             ),
             None => describe_error("initialize", error, deadline),

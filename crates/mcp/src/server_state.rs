@@ -310,7 +310,7 @@ impl ServerState {
             return Ok(client);
         }
         let (tool, server) = (&definition.spec.name, &self.config.name);
-        Err(Failure::user(format!("The MCP server {server} does not offer {tool} as it was any more."))
+        Err(Failure::user(format!("The MCP server {server} no longer offers {tool} as it was."))
             .hint("The user can allow changed definitions by stopping and starting the server."))
     }
 

@@ -87,7 +87,7 @@ fn stopped_by_sandbox(result: &ToolResult) -> Option<String> {
     })?;
     let reason = match stopped {
         Stopped::ReadOnly => "only the workspace is writable there, without its git directories",
-        other => other.sentence(),
+        Stopped::Socket | Stopped::Network | Stopped::Hidden | Stopped::Module => stopped.sentence(),
     };
     Some(format!(
         "The sandbox of the server may be the reason: {reason}. A grant in `grants` of its entry may help, such as \

@@ -232,7 +232,7 @@ pub fn uninstall(environment: &Environment, entry: &str) -> Result<String, Failu
     }
     let keys = vec!["plugins".to_owned(), "install".to_owned()];
     file.change(&[SettingsChange { keys, value: NewValue::Set(json!(kept)) }])?;
-    Ok(format!("{entry} is not used any more. Its source stays pinned."))
+    Ok(format!("{entry} is no longer used. Its source stays pinned."))
 }
 
 /// Everything that a plugin brings.

@@ -16,7 +16,7 @@ pub enum ProcessError {
     Failed { program: String, source: io::Error },
     #[error("The command was not run, because its sandbox could not be prepared: {reason}.")]
     Sandbox { reason: String },
-    #[error("No program is started any more, because Dragoman is shutting down.")]
+    #[error("No more programs are started, because Dragoman is shutting down.")]
     ShuttingDown,
 }
 

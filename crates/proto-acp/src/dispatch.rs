@@ -15,7 +15,7 @@ use serde_json::{Value, json, value::to_raw_value};
 use crate::from_wire::{self, invalid};
 use crate::serve::Server;
 use crate::wire::{acp, method};
-use crate::{opening, options, sessions, to_wire, v2, version_two};
+use crate::{opening, options, sessions, to_wire, v2};
 
 const AUTH_REQUIRED: i64 = -32000;
 const NOT_FOUND: i64 = -32002;
@@ -63,7 +63,7 @@ fn defer_while_opening(server: &mut Server, message: Inbound) -> Option<Inbound>
 
 async fn request(server: &mut Server, name: &str, params: &str, responder: Responder) {
     if name == method::INITIALIZE {
-        return match version_two::asked_for(server, params) {
+        return match server.params_of_version_two(params) {
             Some(params) => with_params(server, &params, responder, initialize_version_two).await,
             None => with_params(server, params, responder, initialize).await,
         };

@@ -13,7 +13,7 @@ use crate::dispatch::{fault_of, not_found};
 use crate::serve::Server;
 use crate::v2::State;
 use crate::wire::acp;
-use crate::{from_wire, sessions, to_wire, version_two};
+use crate::{from_wire, sessions, to_wire};
 
 pub(crate) async fn new_session(server: &mut Server, params: acp::NewSessionRequest, responder: Responder) {
     let roots = from_wire::roots(params.cwd, params.additional_directories);
@@ -41,7 +41,7 @@ pub(crate) async fn new_session(server: &mut Server, params: acp::NewSessionRequ
             let response =
                 acp::NewSessionResponse::new(info.id.0.clone()).modes(modes).config_options(options);
             server.respond(responder, &response);
-            version_two::show_state(server, &info.id, State::Idle(None));
+            server.show_state(&info.id, State::Idle(None));
             server.engine.follow(info.id.clone(), info.newest);
             sessions::send_commands_and_notices(server, &info.id, &catalog);
         }
@@ -139,7 +139,7 @@ fn reopened(
     // The response of `session/resume` has the same members.
     server.respond(responder, &response);
     let state = if info.busy { State::Running } else { State::Idle(None) };
-    version_two::show_state(server, &info.id, state);
+    server.show_state(&info.id, state);
     sessions::send_commands_and_notices(server, &info.id, &catalog);
     if let Some(holder) = &info.attached_to {
         let text = format!("This chat runs in {holder}. Its keys, rules, sandbox and folder count.");
@@ -171,7 +171,7 @@ pub(crate) async fn fork_session(server: &mut Server, params: acp::ForkSessionRe
             let response =
                 acp::ForkSessionResponse::new(info.id.0.clone()).modes(modes).config_options(options);
             server.respond(responder, &response);
-            version_two::show_state(server, &info.id, State::Idle(None));
+            server.show_state(&info.id, State::Idle(None));
             server.engine.follow(info.id.clone(), info.newest);
             sessions::send_commands_and_notices(server, &info.id, &catalog);
         }

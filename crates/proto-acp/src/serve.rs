@@ -155,22 +155,22 @@ impl Server {
     pub(crate) fn apply_effect(&mut self, session: &SessionId, out: Effect) {
         match out {
             Effect::Update(update) => {
-                crate::version_two::answer_prompt(self, session, &update);
+                self.answer_prompt(session, &update);
                 self.notify(session, update);
             }
-            Effect::Started => crate::version_two::show_state(self, session, State::Running),
+            Effect::Started => self.show_state(session, State::Running),
             Effect::Ask(id, question) => {
                 ask(self, session, id, question);
-                crate::version_two::show_state(self, session, State::RequiresAction);
+                self.show_state(session, State::RequiresAction);
             }
             Effect::Decline(id) => crate::sessions::decline(self, session, id),
             Effect::Settled(id) => {
                 if self.sessions.get_mut(session).is_some_and(|chat| chat.settled(id)) {
-                    crate::version_two::show_state(self, session, State::Running);
+                    self.show_state(session, State::Running);
                 }
             }
             Effect::Ended(_, outcome) if self.features.version_two => {
-                crate::version_two::end_turn(self, session, outcome);
+                self.end_turn(session, outcome.map_err(|failure| crate::dispatch::fault_of(&failure)));
             }
             Effect::Ended(turn, outcome) => {
                 let Some(open) = self.sessions.get_mut(session) else { return };
@@ -201,7 +201,7 @@ impl Server {
 
     fn notify(&mut self, session: &SessionId, update: acp::SessionUpdate) {
         if self.features.version_two {
-            return crate::version_two::notify(self, session, &update);
+            return self.notify_of_version_two(session, &update);
         }
         let mut status = None;
         if let acp::SessionUpdate::ToolCall(call) = &update {

@@ -97,6 +97,10 @@ pub(crate) fn initialize_response(response: &Value) -> Value {
 /// Any other response, from that of version 1.
 pub(crate) fn response(mut response: Value) -> Value {
     if let Some(members) = response.as_object_mut() {
+        // A prompt that never became a message: the session has left the connection.
+        if members.contains_key("stopReason") {
+            return json!({"messageId": "none"});
+        }
         members.remove("modes");
         if let Some(options) = members.get_mut("configOptions") {
             rename_options(options);

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use domain::Command;
-use domain::command::{Catalog, SessionSettings, SlashArgument};
+use domain::command::{Catalog, SlashArgument};
 use domain::event::CatalogKind;
 use domain::tool::{Resource, ServerPrompt, ServerStatus, ToolServer};
 use domain::tool_call::Origin;
@@ -13,8 +13,8 @@ use domain::tool_call::Origin;
 use crate::from_wire;
 use crate::jobs;
 use crate::providers;
+pub(crate) use crate::selection::agent_name;
 use crate::serve::Server;
-use crate::wire::ChatId;
 use crate::wire::notifications::{
     BehaviorConfig, ChatConfig, ConfigUpdated, InitProgress, McpDetails, OfferedArgument, OfferedPrompt,
     OfferedResource, OfferedTool, ServerRemoved, ServerUpdated,
@@ -134,22 +134,6 @@ fn model_ids(catalog: &Catalog) -> Vec<String> {
 pub(crate) fn variants(catalog: &Catalog, model: &str) -> Vec<String> {
     let info = catalog.models.iter().find(|info| info.id == model);
     info.map(|info| info.variants.clone()).unwrap_or_default()
-}
-
-/// A model or an agent that a command chose. Clients send their own selection with each prompt, so they must know it.
-pub(crate) fn selected(chat: ChatId<'_>, change: &SessionSettings) -> Option<Box<ConfigUpdated>> {
-    let chat_config = ChatConfig {
-        select_model: change.model.clone(),
-        select_agent: change.behavior.as_deref().map(|name| agent_name(name).to_owned()),
-        ..ChatConfig::default()
-    };
-    let is_any = change.model.is_some() || change.behavior.is_some();
-    is_any.then(|| Box::new(ConfigUpdated { chat_id: Some(chat.to_key()), chat: chat_config }))
-}
-
-/// Today's clients call the behavior `agent` "code".
-pub(crate) fn agent_name(behavior: &str) -> &str {
-    if behavior == "agent" { "code" } else { behavior }
 }
 
 fn send_servers(server: &mut Server, servers: Vec<ToolServer>) {

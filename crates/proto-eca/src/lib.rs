@@ -28,6 +28,7 @@ mod providers;
 mod queries;
 mod reply;
 mod rewriting;
+mod selection;
 mod serve;
 mod sessions;
 mod settings;

@@ -14,9 +14,9 @@ use domain::tool_call::{ToolCall, ToolState};
 use domain::{AskId, AskKind, Event, Failure, ItemId, Outcome, TextCursor, visible_json};
 
 use crate::call_ids::CallIds;
-use crate::catalog;
 use crate::compaction;
 use crate::dialect::Projection;
+use crate::selection;
 use crate::tool_calls::{self, CallName};
 use crate::wire::ChatId;
 use crate::wire::contents::{
@@ -132,7 +132,8 @@ impl PublishedProjection {
                     self.send_title(sink);
                 }
                 if self.is_command {
-                    sink.out.extend(catalog::selected(sink.chat, change).map(Outbound::Config));
+                    let chosen = selection::chosen_by_command(sink.chat, change);
+                    sink.out.extend(chosen.map(Outbound::Config));
                 }
             }
             Fact::TurnStarted { .. } => sink.status("running"),
@@ -176,12 +177,7 @@ impl PublishedProjection {
         let id = item.id;
         match &item.kind {
             ItemKind::UserMessage { text, .. } | ItemKind::Command { text } if ended => {
-                let shown = Cow::Owned(format!("{text}\n"));
-                sink.push(Role::User, Content::Text { text: shown, content_id: Some(id.to_string()) });
-                self.has_user_text = true;
-                self.is_command = matches!(item.kind, ItemKind::Command { .. });
-                self.is_compacting = self.is_command && compaction::is_command(text);
-                self.send_title(sink);
+                self.project_user_text(item, text, sink);
             }
             ItemKind::AgentMessage { text, .. } => {
                 self.append_text(id, Channel::Text, 0, text, sink);
@@ -223,6 +219,15 @@ impl PublishedProjection {
             | ItemKind::Flag { .. }
             | ItemKind::Compaction { .. } => {}
         }
+    }
+
+    fn project_user_text<'a>(&mut self, item: &Item, text: &str, sink: &mut Sink<'a>) {
+        let shown = Cow::Owned(format!("{text}\n"));
+        sink.push(Role::User, Content::Text { text: shown, content_id: Some(item.id.to_string()) });
+        self.has_user_text = true;
+        self.is_command = matches!(item.kind, ItemKind::Command { .. });
+        self.is_compacting = self.is_command && compaction::is_command(text);
+        self.send_title(sink);
     }
 
     fn project_hook<'a>(&mut self, id: ItemId, run: &'a HookRun, ended: bool, sink: &mut Sink<'a>) {

@@ -152,7 +152,7 @@ async fn deliver(
 
 /// Why a request that a server took will not be answered.
 fn forgotten(host: &str) -> Failure {
-    Failure::provider(format!("The connection to {host} was lost, and the server does not know it any more."))
+    Failure::provider(format!("The connection to {host} was lost, and the server no longer knows it."))
         .hint("A turn that ran may have been interrupted; what it did is in the chat. Prompt again to go on.")
 }
 

@@ -177,9 +177,13 @@ impl Contexts {
                 Ok(wrap_in_tag("text", &format!("name=\"{name}\""), &self.truncate(text)))
             }
             Context::Image { mime, data } => {
-                let fitted = STANDARD.decode(data.as_bytes()).ok().and_then(|bytes| fitted_image(&bytes));
-                let data = fitted.map_or_else(|| data.clone(), |bytes| STANDARD.encode(bytes).into());
-                Ok(vec![Part::Image { mime: mime.clone(), data }])
+                let (mime, data) = (mime.clone(), data.clone());
+                blocking(move || {
+                    let fitted = STANDARD.decode(data.as_bytes()).ok().and_then(|bytes| fitted_image(&bytes));
+                    let data = fitted.map_or(data, |bytes| STANDARD.encode(bytes).into());
+                    Ok(vec![Part::Image { mime, data }])
+                })
+                .await
             }
         }
     }

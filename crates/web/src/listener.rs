@@ -177,7 +177,7 @@ async fn serve_connection(stream: TcpStream, acceptor: TlsAcceptor, router: Rout
     let stream = match tokio::time::timeout(HANDSHAKE_DEADLINE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!(%error, "a handshake failed"),
-        Err(_) => return tracing::debug!("a handshake did not come in time"),
+        Err(_) => return tracing::debug!("a handshake took too long"),
     };
     crate::host::serve_connection(stream, router).await;
 }

@@ -88,7 +88,7 @@ impl RequestPolicy for PagePolicy {
         if area != Area::Api {
             return Ok(());
         }
-        let refused = || ApiError::unauthorized("This page is not connected to the program any more.");
+        let refused = || ApiError::unauthorized("This page is no longer connected to the program.");
         let secret = single(&parts.headers, &SECRET)?.ok_or_else(refused)?;
         let cookie = single_cookie(&parts.headers, &self.cookie_name);
         let has_cookie = cookie.is_some_and(|value| self.access.is_cookie(value));

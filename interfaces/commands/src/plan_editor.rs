@@ -32,7 +32,7 @@ pub(crate) struct Edited {
 
 /// What the default model, or the cache, makes of a wish. `None`: there is no model.
 pub(crate) fn edits(assistant: &dyn Assistant, plan: &Plan, wish: &str) -> Result<Option<Edited>, Failure> {
-    let question = format!("The interface:\n{}\n\nThe wish: {wish}", outline(plan));
+    let question = format!("The interface:\n{}\n\nThe change: {wish}", outline(plan));
     let kept = cached(assistant, &question);
     let known: Option<Vec<PlanEdit>> =
         std::fs::read(&kept).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
@@ -102,7 +102,7 @@ async fn ask(
     };
     match answered {
         Err(failure) if matches!(failure.kind, FailureKind::Auth | FailureKind::Config) => {
-            tracing::info!(%failure, "no model for a wish");
+            tracing::info!(%failure, "no model for a change");
             Ok(None)
         }
         other => other.map(Some),

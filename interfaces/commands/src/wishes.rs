@@ -25,10 +25,10 @@ pub(crate) fn apply_again(plan: &mut Plan, project: &Project) -> Vec<String> {
         match wish(plan, text, &[]) {
             Outcome::Edited { plan: changed, .. } => *plan = *changed,
             Outcome::Clarify { question, .. } => {
-                lost.push(format!("The wish “{text}” was not applied: {question}"))
+                lost.push(format!("The change “{text}” was not made: {question}"))
             }
             Outcome::Refused(refusal) => {
-                lost.push(format!("The wish “{text}” was not applied: {}", refusal.message))
+                lost.push(format!("The change “{text}” was not made: {}", refusal.message))
             }
         }
     }
@@ -40,7 +40,7 @@ fn apply_kept(plan: &mut Plan, text: &str, edits: &[PlanEdit]) -> Vec<String> {
     let mut lost = Vec::new();
     for edit in edits {
         if let Err(problem) = apply(plan, edit) {
-            lost.push(format!("A part of the wish “{text}” was not applied: {problem}"));
+            lost.push(format!("A part of the change “{text}” was not made: {problem}"));
         }
     }
     lost
@@ -84,7 +84,7 @@ pub(crate) fn apply_new(
 }
 
 pub(crate) fn not_applied(text: &str, message: &str, choices: &[String]) -> Failure {
-    let failure = Failure::user(format!("The wish “{text}” was not applied: {message} Nothing was written."));
+    let failure = Failure::user(format!("The change “{text}” was not made: {message} Nothing was written."));
     if choices.is_empty() {
         return failure;
     }

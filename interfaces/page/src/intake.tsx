@@ -89,7 +89,7 @@ export function Intake({ tab }: { tab: Tab }) {
           <GivenForm key={way} way={way} isBusy={isBusy} submit={(given) => void submit(given)} />
         )}
         <div class="fill">
-          <TextField label="A wish for the interface (optional)" value={wish} placeholder="Show books as cards" whenChanged={setWish} />
+          <TextField label="A change to the interface (optional)" value={wish} placeholder="Show books as cards" whenChanged={setWish} />
         </div>
         {isBusy ? (
           <p class="note" role="status">

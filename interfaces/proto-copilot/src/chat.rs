@@ -98,7 +98,7 @@ fn system(context: ChatContext) -> String {
 const FORMATS: &str = "OpenAPI 3.0 and 3.1, Swagger 2.0 and GraphQL (SDL or introspection JSON) are supported, as JSON \
     or YAML, up to 50 MB. RAML, WSDL, AsyncAPI and HTML pages are not. You can provide a specification as a file, by \
     its address or by pasting it.";
-const CHANGES: &str = "Without a language model you can wish for: search bars and filters, sorting, rows per page, \
+const CHANGES: &str = "Without a language model you can ask for: search bars and filters, sorting, rows per page, \
     showing, hiding, renaming and moving columns, cards or tables, dark or light, the title, removing and restoring \
     views, read-only, grouping. With a model free changes are possible too: charts, new screens, other wording.";
 const MODEL: &str = "To add a model, give Dragoman a key, for example as the environment variable ANTHROPIC_API_KEY or \

@@ -86,7 +86,7 @@ fn take_changed(prepared: &mut Prepared, outcome: Result<CustomizeResult, Fault>
 }
 
 fn unfulfilled(reason: &str) -> String {
-    format!("The wish was not fulfilled: {reason}")
+    format!("The change could not be made: {reason}")
 }
 
 fn broken(error: &tokio::task::JoinError) -> Fault {

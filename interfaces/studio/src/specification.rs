@@ -128,7 +128,7 @@ impl Studio {
         let is_again = input.source == InputSource::Again;
         let wish = input.wish.clone().map(|wish| wish.trim().to_owned()).filter(|wish| !wish.is_empty());
         if wish.as_ref().is_some_and(|wish| wish.len() > LONGEST_WISH) {
-            return Err(ApiError::invalid(format!("A wish is at most {LONGEST_WISH} bytes long.")));
+            return Err(ApiError::invalid(format!("A change is at most {LONGEST_WISH} bytes long.")));
         }
         let given = Arc::new(self.given(tab, input).await?);
         let read = read(given.clone()).await?;

@@ -143,7 +143,7 @@ impl Studio {
         let waiting = {
             let mut model = self.model();
             let at = model.tool_calls.iter().position(|waiting| waiting.id == id);
-            let at = at.ok_or_else(|| ApiError::not_found("This tool call does not wait any more."))?;
+            let at = at.ok_or_else(|| ApiError::not_found("This tool call no longer waits."))?;
             model.tool_calls.remove(at)
         };
         let _ = waiting.answer.send(is_allowed);

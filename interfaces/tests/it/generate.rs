@@ -132,7 +132,7 @@ fn a_project_keeps_edits_and_wishes_when_it_is_generated_again() {
     home.write("work/bookshop.yaml", &text);
     let told = run(&home, &["generate", "bookshop.yaml", "-o", "ui"]);
     assert_eq!(told.code, 0, "{}", told.err);
-    assert!(told.err.contains("The wish “Hide the price column of books” was not applied"), "{}", told.err);
+    assert!(told.err.contains("The change “Hide the price column of books” was not made"), "{}", told.err);
     assert!(!told.err.contains("dark theme"), "{}", told.err);
     let about = read(&home, "ui/src/generated/plan/about.ts");
     assert!(about.contains("theme: \"dark\"") && about.contains("title: \"Bookstore\""), "{about}");

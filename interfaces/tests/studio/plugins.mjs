@@ -89,7 +89,7 @@ async function firstVersionWithTool(stage, question) {
   const { page, shop } = stage;
   await page.getByRole("button", { name: "New tab" }).click();
   await page.locator(".intake").waitFor();
-  await page.getByLabel("A wish for the interface (optional)").fill("Put the time of day into the heading");
+  await page.getByLabel("A change to the interface (optional)").fill("Put the time of day into the heading");
   await stage.drop("shop.yaml", specificationOf(shop.origin));
   await question.getByRole("button", { name: "Allow once" }).click();
   await stage.shown(1);

@@ -263,7 +263,7 @@ fn choose<'a>(methods: &'a [AuthMethod], wanted: Option<&str>) -> Result<&'a Aut
         several if !std::io::stdin().is_terminal() => {
             let names: Vec<&str> = several.iter().map(|method| method.id.as_str()).collect();
             Err(Failure::user(format!("There are several ways to log in: {}.", names.join(", ")))
-                .hint("Name one by --method."))
+                .hint("Name one with --method."))
         }
         several => {
             for (number, method) in (1..).zip(several) {
@@ -275,7 +275,7 @@ fn choose<'a>(methods: &'a [AuthMethod], wanted: Option<&str>) -> Result<&'a Aut
             let number =
                 read.and_then(|_| line.trim().parse::<usize>().ok()).and_then(|it| it.checked_sub(1));
             let chosen = number.and_then(|at| several.get(at));
-            chosen.ok_or_else(|| Failure::user("None was chosen; nothing is changed."))
+            chosen.ok_or_else(|| Failure::user("No way to log in was chosen; nothing was changed."))
         }
     }
 }
@@ -347,7 +347,7 @@ fn registry_entry(agent: &Value) -> Result<Value, Failure> {
         return Err(Failure::user("This agent comes as an archive, which Dragoman does not download.")
             .hint("Install it, then: dragoman acp-agents add NAME -- PROGRAM ARGUMENTS"));
     }
-    Err(Failure::user("This is no agent.json of the ACP registry: it has no `distribution`."))
+    Err(Failure::user("This file is not an agent.json of the ACP registry: it has no `distribution`."))
 }
 
 #[cfg(test)]

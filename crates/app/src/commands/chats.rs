@@ -387,7 +387,7 @@ async fn delete(
         journal.delete(&session).await?;
         undo.forget(id).map_err(|error| Failure::internal(error.to_string()))?;
         outputs.forget(&session).map_err(|error| Failure::internal(error.to_string()))?;
-        for memory in &memory {
+        if let Some(memory) = &memory {
             memory.forget_chat(id);
         }
     }

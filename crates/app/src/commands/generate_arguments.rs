@@ -26,9 +26,9 @@ pub(crate) struct GenerateArguments {
     #[arg(long, value_name = "NAME: VALUE")]
     pub header: Vec<String>,
     /// A change in plain English, such as "hide the id column"; may be given more than once. A project keeps its
-    /// wishes and applies them again when it is generated from a changed specification. What is not understood goes to
+    /// changes and applies them again when it is generated from a changed specification. What is not understood goes to
     /// your default model, if there is one.
-    #[arg(long, value_name = "WISH")]
+    #[arg(long, value_name = "CHANGE")]
     pub ask: Vec<String>,
     /// Let your default model improve headings, names, descriptions and columns. The answer is kept: the same
     /// interface is not asked about twice.

@@ -175,7 +175,7 @@ impl Step<'_> {
                     self.write(None)?;
                 }
                 let text = match self.arguments.undo {
-                    true => "has nothing of Dragoman any more",
+                    true => "no longer has anything of Dragoman",
                     false => "starts this Dragoman already",
                 };
                 Ok(self.report(&file, "done", json!({}), &format!("{} {text}.", self.editor.title)))

@@ -370,7 +370,7 @@ async fn every_command_answers_and_ends() {
     assert_eq!(sent.body["model"], "m2");
     fake.answer(Answer::text("A summary of it all."));
     let (_, contents) = client.prompt(Some("c"), "/compact").await;
-    assert!(system_text(&contents).contains("summary"), "{}", system_text(&contents));
+    assert!(system_text(&contents).contains("Compacted chat"), "{}", system_text(&contents));
     fake.answer(Answer::text("ok"));
     client.prompt(Some("c"), "next").await;
     let sent = fake.last_request().body.to_string();

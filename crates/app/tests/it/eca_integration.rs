@@ -97,7 +97,8 @@ async fn a_provider_is_found_by_the_name_that_eca_gives_it() {
     let provider = config["providers"]["fake"].take();
     config["providers"] = json!({"myProvider": provider});
     config["defaultModel"] = json!("my-provider/m1");
-    let mut client = Client::start(&home, &config).await;
+    home.write(".config/eca/config.json", &config.to_string());
+    let mut client = Client::start(&home, &json!({})).await;
     let told = client
         .until(|it| it["method"] == "config/updated" && it["params"]["chat"]["models"].is_array())
         .await;
@@ -118,7 +119,9 @@ async fn a_provider_is_found_by_the_name_that_eca_gives_it() {
 #[tokio::test]
 async fn a_server_instructs_the_model_and_adds_a_tool() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
-    let mut client = Client::start(&home, &eca_mcp::config(&home, fake.url(), &[("test-mcp", "good")])).await;
+    let config = eca_mcp::config(&home, fake.url(), &[("test-mcp", "good")]);
+    home.write(".config/eca/config.json", &config.to_string());
+    let mut client = Client::start(&home, &json!({})).await;
     client.until(|it| is_server(it, "testMcp", "running")).await;
     fake.answer(Answer::tool_call("c1", "test-mcp__grow", json!({}))).answer(Answer::text("Added."));
     client.ask("chat/prompt", json!({"chatId": "c", "message": "add it", "trust": true})).await;

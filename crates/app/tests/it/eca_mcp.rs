@@ -313,7 +313,8 @@ async fn a_rule_finds_a_server_in_both_spellings() {
         let (home, fake) = (Home::new(), FakeModel::start().await);
         let mut config = config(&home, fake.url(), &[(server, "good")]);
         config["toolCall"] = json!({"approval": {"deny": {rule: {}}}});
-        let mut client = Client::start(&home, &config).await;
+        home.write(".config/eca/config.json", &config.to_string());
+        let mut client = Client::start(&home, &json!({})).await;
         client.until(|it| is_server(it, "testMcp", "running")).await;
         let tool = format!("{server}__echo");
         fake.answer(Answer::tool_call("c1", &tool, json!({"text": "x"}))).answer(Answer::text("ok"));
@@ -328,7 +329,8 @@ async fn a_rule_finds_a_server_in_both_spellings() {
 #[tokio::test]
 async fn a_call_finds_a_server_in_camel_case() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
-    let mut client = Client::start(&home, &config(&home, fake.url(), &[("test-mcp", "good")])).await;
+    home.write(".config/eca/config.json", &config(&home, fake.url(), &[("test-mcp", "good")]).to_string());
+    let mut client = Client::start(&home, &json!({})).await;
     client.until(|it| is_server(it, "testMcp", "running")).await;
     for name in ["testMcp__echo", "test-mcp__echo"] {
         let called = call(&mut client, &fake, name, json!({"text": "hello"})).await;

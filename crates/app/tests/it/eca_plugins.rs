@@ -142,7 +142,7 @@ async fn a_project_brings_no_plugins_without_trust() {
     let (code, text) = plugins(&home, &["install", "guard@team", "--yes"]);
     assert_eq!(code, 0, "{text}");
     let (_, text) = plugins(&home, &["uninstall", "guard"]);
-    assert!(text.contains("not used any more"), "{text}");
+    assert!(text.contains("no longer used"), "{text}");
     std::fs::create_dir_all(home.workspace().join(".eca")).unwrap();
     let project = json!({"plugins": {"install": ["kit"]}});
     std::fs::write(home.workspace().join(".eca/config.json"), project.to_string()).unwrap();

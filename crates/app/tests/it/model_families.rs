@@ -17,6 +17,7 @@ fn provider(fake: &FakeModel, name: &str, api: &str, model: &str) -> Value {
     let mut entry = config["providers"]["fake"].take();
     entry["models"] = json!({model: {}});
     config["providers"] = json!({name: entry});
+    config["chat"]["verifyChanges"] = json!(false);
     config
 }
 

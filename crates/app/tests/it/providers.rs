@@ -152,6 +152,7 @@ impl Authority {
     fn config(&self, fake: &FakeModel) -> Value {
         json!({
             "defaultModel": "github-copilot/gpt-4.1",
+            "chat": {"title": false},
             "providers": {"github-copilot": {"url": fake.url(), "auth": {"url": self.url, "clientId": "test"}}},
         })
     }

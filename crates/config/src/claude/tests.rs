@@ -182,7 +182,7 @@ fn the_review_shows_each_line_before_trust_is_given() {
     ] {
         assert!(all.contains(words), "{words}:\n{all}");
     }
-    assert!(!all.contains("${cmd:"), "a reference of ours is none there: {all}");
+    assert!(!all.contains("${cmd:"), "no reference has an effect there: {all}");
 }
 
 #[test]

@@ -181,14 +181,8 @@ fn a_chat_is_summarized_by_what_is_full_or_by_what_is_left() {
     let config = r#"{"autoCompactPercentage": 80, "autoCompactTokensLeft": 5000,
         "agent": {"plan": {"autoCompactTokensLeft": 100}, "own": {"autoCompactPercentage": 10}}}"#;
     let settings = World::new().write(OUR_GLOBAL, config).settings();
-    for (behavior, window, limit) in [
-        ("agent", 100_000, 80_000),
-        ("agent", 20_000, 15_000),
-        ("agent", 4_000, 1),
-        ("plan", 1_000, 800),
-        ("plan", 400, 300),
-        ("own", 100_000, 10_000),
-    ] {
-        assert_eq!(settings.auto_compact_limit(behavior, window), limit, "{behavior} {window}");
+    for (behavior, percentage, left) in [("agent", 80, 5000), ("plan", 80, 100), ("own", 10, 5000)] {
+        let read = (settings.auto_compact_percentage(behavior), settings.auto_compact_tokens_left(behavior));
+        assert_eq!(read, (percentage, Some(left)), "{behavior}");
     }
 }

@@ -11,7 +11,9 @@ use serde_json::{Map, Value, json};
 use super::HookExit;
 
 /// Tools of ours, what Claude Code calls them, and arguments by both names.
-const TOOLS: [(&str, &str, &[(&str, &str)]); 12] = [
+type Arguments = &'static [(&'static str, &'static str)];
+
+const TOOLS: [(&str, &str, Arguments); 12] = [
     ("shell_command", "Bash", &[]),
     ("read_file", "Read", &[("path", "file_path"), ("line_offset", "offset")]),
     ("write_file", "Write", &[("path", "file_path")]),
@@ -143,7 +145,17 @@ pub(super) fn exit(event: HookEvent, tool: &str, exit: HookExit) -> HookExit {
         HookEvent::PostToolCall if is_block => {
             ours.insert("additionalContext".to_owned(), json!(reason));
         }
-        _ => {}
+        HookEvent::SessionStart
+        | HookEvent::SessionEnd
+        | HookEvent::ChatStart
+        | HookEvent::ChatEnd
+        | HookEvent::SubagentStart
+        | HookEvent::PreRequest
+        | HookEvent::PostRequest
+        | HookEvent::SubagentPostRequest
+        | HookEvent::PostToolCall
+        | HookEvent::PreCompact
+        | HookEvent::PostCompact => {}
     }
     HookExit { stdout: Value::Object(ours).to_string(), ..exit }
 }

@@ -34,7 +34,7 @@ pub struct InstructionSet {
 
 impl InstructionSet {
     /// The files that the model is given from the start.
-    pub(crate) fn from_start(&self) -> impl Iterator<Item = &InstructionFile> {
+    pub(crate) fn given_at_start(&self) -> impl Iterator<Item = &InstructionFile> {
         self.files.iter().filter(|file| file.globs.is_empty())
     }
 }

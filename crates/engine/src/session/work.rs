@@ -58,7 +58,7 @@ impl SessionWork for Session {
     fn check_prompt(&self) -> Result<(), Failure> {
         if self.is_subagent() && self.inherited.is_none() {
             let failure = Failure::user("This chat belongs to a subagent that has ended.");
-            return Err(failure.hint("Go on in the chat that started it."));
+            return Err(failure.hint("Continue in the chat that started it."));
         }
         Ok(())
     }

@@ -57,7 +57,7 @@ pub(super) fn answer(session: &Session, turn: TurnId, rest: &str) -> Result<Stri
     match (rest.trim(), current) {
         ("", current) => Ok(goal::describe(current.as_ref())),
         ("resume" | "continue", _) => {
-            Err(Failure::user("There is no goal to go on with.").hint("Set one: `/goal make test`."))
+            Err(Failure::user("There is no goal to continue.").hint("Set one: `/goal make test`."))
         }
         (_, Some(goal)) if goal.state != GoalState::Off => {
             let note = NoteAbout::Goal(Box::new(Goal { state: GoalState::Off, ..goal }));

@@ -64,26 +64,15 @@ struct Starter {
     skills: Arc<KnownSkills>,
 }
 
+/// `activity`, a few words for people, is accepted and not shown: the first request must stay small.
 static INPUT: LazyLock<Value> = LazyLock::new(|| {
     json!({
         "type": "object",
         "properties": {
-            "agent": {"type": "string", "description": "The name of the agent."},
-            "task": {
-                "type": "string",
-                "description": "What it should do and report. It knows nothing of this conversation.",
-            },
-            "activity": {"type": "string", "description": "Three or four words for people."},
-            "background": {
-                "type": "boolean",
-                "description": "Go on at once. The report comes later as a message, at the latest when you have nothing \
-                                else to do.",
-            },
-            "worktree": {
-                "type": "boolean",
-                "description": "Let it work in a git worktree of its own, at the last commit. It is removed at the end unless \
-                                it holds work that is on no branch.",
-            },
+            "agent": {"type": "string"},
+            "task": {"type": "string", "description": "It knows nothing of this chat"},
+            "background": {"type": "boolean", "description": "Go on; the report comes as a message"},
+            "worktree": {"type": "boolean", "description": "In a git worktree of its own, at the last commit"},
         },
         "required": ["agent", "task"],
     })
@@ -100,9 +89,8 @@ impl SpawnAgent {
         let lines: Vec<String> =
             agents.iter().map(|(name, description)| format!("- {name}: {description}")).collect();
         let description = format!(
-            "Starts an agent that works on a task by itself and reports back. Use it for work whose details would \
-             only fill this conversation, such as a search through many files. Several calls in one answer run at \
-             the same time.\nAgents:\n{}",
+            "Start an agent that does a task by itself and reports, such as a search through many files. Several may run at \
+             once.\n{}",
             lines.join("\n")
         );
         let spec = ToolSpec {

@@ -163,7 +163,15 @@ fn words_of(item: &Item) -> Option<&str> {
             Some(Part::Text { text }) => text.strip_prefix(REJECTED_WITH_REASON),
             Some(Part::Image { .. }) | None => None,
         },
-        _ => None,
+        ItemKind::AgentMessage { .. }
+        | ItemKind::Reasoning { .. }
+        | ItemKind::Citation { .. }
+        | ItemKind::Compaction { .. }
+        | ItemKind::Command { .. }
+        | ItemKind::SystemText { .. }
+        | ItemKind::Hook(_)
+        | ItemKind::Flag { .. }
+        | ItemKind::Note(_) => None,
     }
 }
 

@@ -99,7 +99,14 @@ fn is_full(session: &Session, model: &ModelInfo, used: u64) -> bool {
 
 /// The tokens of a window that may be filled.
 fn room(session: &Session, window: u64) -> u64 {
-    session.workspace.settings.auto_compact_limit(&session.behavior(), window)
+    let (settings, behavior) = (&session.workspace.settings, session.behavior());
+    let left = settings.auto_compact_tokens_left(&behavior);
+    room_by(window, settings.auto_compact_percentage(&behavior), left)
+}
+
+fn room_by(window: u64, percentage: u64, left: Option<u64>) -> u64 {
+    let by_percentage = window.saturating_mul(percentage) / 100;
+    left.map_or(by_percentage, |left| by_percentage.min(window.saturating_sub(left)).max(1))
 }
 
 /// The items since the last compaction.
@@ -251,6 +258,18 @@ fn replace_history(turn: &Turn, summary: String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_chat_is_full_by_its_share_or_by_what_is_left() {
+        for (window, percentage, left, room) in [
+            (100_000, 80, None, 80_000),
+            (100_000, 80, Some(5_000), 80_000),
+            (20_000, 80, Some(5_000), 15_000),
+            (4_000, 80, Some(5_000), 1),
+        ] {
+            assert_eq!(room_by(window, percentage, left), room, "{window} {percentage} {left:?}");
+        }
+    }
 
     #[test]
     fn a_part_leaves_room_in_the_window() {

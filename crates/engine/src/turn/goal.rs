@@ -73,9 +73,22 @@ pub(crate) fn current(items: &[Item]) -> Option<&Goal> {
     items.iter().rev().find_map(|item| match &item.kind {
         ItemKind::Note(note) => match &note.about {
             NoteAbout::Goal(goal) => Some(&**goal),
-            _ => None,
+            NoteAbout::Verification
+            | NoteAbout::Instructions
+            | NoteAbout::ResultsCleared { .. }
+            | NoteAbout::Review
+            | NoteAbout::Report => None,
         },
-        _ => None,
+        ItemKind::UserMessage { .. }
+        | ItemKind::AgentMessage { .. }
+        | ItemKind::Reasoning { .. }
+        | ItemKind::ToolCall(_)
+        | ItemKind::Citation { .. }
+        | ItemKind::Compaction { .. }
+        | ItemKind::Command { .. }
+        | ItemKind::SystemText { .. }
+        | ItemKind::Hook(_)
+        | ItemKind::Flag { .. } => None,
     })
 }
 
@@ -159,7 +172,13 @@ pub(super) fn check_report(call: &ToolCall) -> Vec<Part> {
 }
 
 fn succeeded(call: &ToolCall) -> bool {
-    call.state == ToolState::Done && !call.error
+    call.state == ToolState::Done && !call.error && !goes_on(call)
+}
+
+/// A command that takes too long goes on as a job, and its result says so in the last line: how it ends is not known.
+fn goes_on(call: &ToolCall) -> bool {
+    let Some(Part::Text { text }) = call.result.first() else { return false };
+    text.lines().next_back().is_some_and(|line| line.starts_with('[') && line.contains("it goes on as "))
 }
 
 /// The model is done: what the goal says about that. `None`: the turn may end.
@@ -239,7 +258,9 @@ async fn run_check(turn: &Turn, step: u32, tools: &ToolList, loops: &mut LoopDet
             Check::Ends(Outcome::Failed { failure })
         }
         _ if succeeded(call) => Check::Succeeded,
-        _ => Check::Failed,
+        ToolState::Preparing | ToolState::Waiting { .. } | ToolState::Running | ToolState::Done => {
+            Check::Failed
+        }
     }
 }
 
@@ -253,7 +274,16 @@ fn has_changed_since_check(turn: &Turn) -> bool {
             !call.error
                 && (matches!(call.details, Some(Details::FileChange(_))) || call.name == "apply_patch")
         }
-        _ => false,
+        ItemKind::UserMessage { .. }
+        | ItemKind::AgentMessage { .. }
+        | ItemKind::Reasoning { .. }
+        | ItemKind::Citation { .. }
+        | ItemKind::Compaction { .. }
+        | ItemKind::Command { .. }
+        | ItemKind::SystemText { .. }
+        | ItemKind::Hook(_)
+        | ItemKind::Flag { .. }
+        | ItemKind::Note(_) => false,
     })
 }
 
@@ -263,7 +293,16 @@ fn audit_verdict(turn: &Turn) -> Option<bool> {
     let mut answers = state.items().iter().rev().take_while(|item| !matches!(item.kind, ItemKind::Note(_)));
     answers.find_map(|item| match &item.kind {
         ItemKind::AgentMessage { text, .. } => verdict_in(text),
-        _ => None,
+        ItemKind::UserMessage { .. }
+        | ItemKind::Reasoning { .. }
+        | ItemKind::ToolCall(_)
+        | ItemKind::Citation { .. }
+        | ItemKind::Compaction { .. }
+        | ItemKind::Command { .. }
+        | ItemKind::SystemText { .. }
+        | ItemKind::Hook(_)
+        | ItemKind::Flag { .. }
+        | ItemKind::Note(_) => None,
     })
 }
 
@@ -321,15 +360,20 @@ pub(super) fn conclude(turn: &Turn, outcome: Outcome) -> Outcome {
     let goal = run.after(step, state);
     let text = match is_spent {
         true => format!("The goal is not reached: {} are spent.", used(&goal)),
-        false => "The goal is not reached and rests. `/goal resume` goes on with it.".to_owned(),
+        false => "The goal is not reached and is paused. `/goal resume` continues it.".to_owned(),
     };
     turn.add_note(step, Note::for_people(NoteAbout::Goal(Box::new(goal)), text.clone()));
-    match is_spent {
-        true => {
+    match (is_spent, outcome) {
+        (true, _) => {
             let failure = Failure::new(FailureKind::Quota, text);
-            Outcome::Failed { failure: failure.hint("`/goal resume` goes on with a new budget.") }
+            Outcome::Failed { failure: failure.hint("`/goal resume` continues with a new budget.") }
         }
-        false => outcome,
+        // Nothing has checked it, so the turn is not done.
+        (false, Outcome::Done) => {
+            let failure = Failure::user("The turn ended, and nothing has checked its goal.");
+            Outcome::Failed { failure: failure.hint("Use a model of a provider for a goal.") }
+        }
+        (false, outcome) => outcome,
     }
 }
 
@@ -351,12 +395,10 @@ pub(crate) fn describe(goal: Option<&Goal>) -> String {
         false => goal.condition.clone(),
     };
     let state = match goal.state {
-        GoalState::Active | GoalState::Audited => {
-            "The next prompt goes on with it, and so does `/goal resume`."
-        }
-        GoalState::Paused => "It rests. `/goal resume` goes on with it.",
+        GoalState::Active | GoalState::Audited => "The next prompt continues it, and so does `/goal resume`.",
+        GoalState::Paused => "It is paused. `/goal resume` continues it.",
         GoalState::Reached => "It is reached.",
-        GoalState::Spent => "Its budget is spent. `/goal resume` goes on with a new one.",
+        GoalState::Spent => "Its budget is spent. `/goal resume` continues with a new one.",
         GoalState::Off => "It is off.",
     };
     let (most, minutes) = (goal.max_steps, goal.max_millis / 60_000);
@@ -366,6 +408,21 @@ pub(crate) fn describe(goal: Option<&Goal>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_that_goes_on_as_a_job_has_not_succeeded() {
+        let mut call = ToolCall::new(String::new(), "eca".into(), "shell_command".into(), Origin::Native);
+        call.state = ToolState::Done;
+        for (text, is_success) in [
+            ("ok", true),
+            ("line\n[still running after 600 s; it goes on as job-1. Call background_job …]", false),
+            ("[silent, perhaps waiting for input; it goes on as job-1. …]", false),
+            ("it goes on as before", true),
+        ] {
+            call.result = vec![Part::text(text)];
+            assert_eq!(succeeded(&call), is_success, "{text}");
+        }
+    }
 
     #[test]
     fn the_last_line_about_the_goal_counts() {

@@ -61,7 +61,7 @@ pub(crate) fn change(session: &Session, known: &KnownInstructions, model: &Model
     let mut known = known.lock();
     let known = known.as_mut().filter(|known| known.key == key_of(session, model))?;
     let files = read_files(session);
-    if files.from_start().eq(known.files.from_start()) {
+    if files.given_at_start().eq(known.files.given_at_start()) {
         known.files = files;
         return None;
     }
@@ -72,8 +72,8 @@ pub(crate) fn change(session: &Session, known: &KnownInstructions, model: &Model
 }
 
 fn note_of_change(before: &InstructionSet, now: &InstructionSet) -> Note {
-    let before: Vec<&InstructionFile> = before.from_start().collect();
-    let now: Vec<&InstructionFile> = now.from_start().collect();
+    let before: Vec<&InstructionFile> = before.given_at_start().collect();
+    let now: Vec<&InstructionFile> = now.given_at_start().collect();
     let mut texts = vec!["Instructions have changed. These take the place of the earlier ones:".to_owned()];
     let mut names = Vec::new();
     for file in now.iter().filter(|file| !before.contains(file)) {
@@ -132,7 +132,7 @@ fn make(
     }
     mark_taint(session, files);
     warn_of_cut(session, files);
-    for file in files.from_start() {
+    for file in files.given_at_start() {
         text.push_str(&format!("\n\n{}", block(file)));
     }
     if model.tools {

@@ -48,7 +48,7 @@ pub(crate) fn of_call(session: &Session, call: &ToolCall) -> Option<Part> {
     let mut due = due_files(session, &paths, &known);
     let is_given = given(session.state().items());
     due.files.retain(|file| !is_given.names.contains(&set::opening(&file.path)));
-    let used: usize = known.from_start().map(|file| file.text.len()).sum();
+    let used: usize = known.given_at_start().map(|file| file.text.len()).sum();
     set::limit(&mut due, LIMIT.saturating_sub(used + is_given.bytes));
     if due.files.is_empty() {
         return None;

@@ -74,7 +74,7 @@ pub(super) async fn nudge(turn: &Turn, tools: &ToolList) -> Option<Note> {
 fn unverified_files(items: &[&Item]) -> Option<Vec<PathBuf>> {
     let is_nudge =
         |item: &&Item| matches!(&item.kind, ItemKind::Note(note) if note.about == NoteAbout::Verification);
-    if items.iter().any(|item| is_nudge(item)) {
+    if items.iter().any(is_nudge) {
         return None;
     }
     let calls: Vec<&ToolCall> = items.iter().filter_map(|item| ended_call(item)).collect();

@@ -120,7 +120,7 @@ fn read(bytes: &[u8]) -> Result<Directory, ModelError> {
         let key = cursor.name(NAME_LIMIT)?;
         let value = Value::read(&mut cursor)?;
         if metadata.insert(key, value).is_some() {
-            return Err(ModelError::damaged("a metadata key stands in it twice"));
+            return Err(ModelError::damaged("it has a metadata key twice"));
         }
     }
     let mut entries = Vec::new();
@@ -137,7 +137,7 @@ fn read(bytes: &[u8]) -> Result<Directory, ModelError> {
     for entry in entries {
         let tensor = entry.place(start, alignment, bytes.len())?;
         if tensors.insert(entry.name, tensor).is_some() {
-            return Err(ModelError::damaged("a tensor stands in it twice"));
+            return Err(ModelError::damaged("it has a tensor twice"));
         }
     }
     Ok((metadata, tensors))
@@ -169,10 +169,7 @@ impl TensorEntry {
         let name = &self.name;
         let format = Format::from_code(self.kind).ok_or_else(|| {
             let known = Format::NAMES;
-            ModelError::unsupported(format!(
-                "tensor {name} is in format {}, and known are {known}",
-                self.kind
-            ))
+            ModelError::unsupported(format!("tensor {name} has the format {}; supported: {known}", self.kind))
         })?;
         let damaged = |what: &str| ModelError::damaged(format!("tensor {name} {what}"));
         let columns = usize::try_from(self.shape[0]).map_err(|_| damaged("is too wide"))?;

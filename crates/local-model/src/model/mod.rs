@@ -88,7 +88,7 @@ impl Architecture {
         let all = [Architecture::Llama, Architecture::Qwen2, Architecture::Qwen3];
         all.into_iter().find(|known| known.name() == name).ok_or_else(|| {
             let known = Architecture::NAMES;
-            ModelError::unsupported(format!("its architecture is {name}, and known are {known}"))
+            ModelError::unsupported(format!("its architecture is {name}; supported: {known}"))
         })
     }
 

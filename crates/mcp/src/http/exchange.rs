@@ -154,7 +154,7 @@ impl Exchange {
             // It comes by the stream of the old transport.
             Ok(None) => return,
             Err(ExchangeError::SessionLost) => {
-                let reason = "It does not know the session any more, not even a new one.";
+                let reason = "It knows neither the session nor a new one.";
                 error_response(id, OWN_ERROR, reason, None)
             }
             Err(ExchangeError::Reason(reason, code, data)) => {

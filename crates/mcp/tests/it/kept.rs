@@ -54,7 +54,7 @@ async fn a_server_that_ran_before_is_offered_at_once_and_a_call_waits_for_it() {
     let third = bench.with_options(&[("s", "shifting")], options(&bench, &lists));
     let approved = tool(&third, "s__echo");
     let result = approved.run(invocation(json!({}), Port::new(None), CancellationToken::new())).await;
-    assert!(result.error && said(&result.parts).contains("does not offer echo as it was"), "{result:?}");
+    assert!(result.error && said(&result.parts).contains("no longer offers echo as it was"), "{result:?}");
     assert!(server(&third, "s").error.unwrap().contains("the definition of echo"));
     third.act("s", ServerAction::Stop).await.unwrap();
     third.act("s", ServerAction::Start).await.unwrap();

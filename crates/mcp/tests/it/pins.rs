@@ -20,7 +20,7 @@ async fn a_changed_definition_is_withheld_and_the_user_is_told_how_to_allow_it()
     assert_eq!((changed.status, changed.tools.len()), (ServerStatus::Running, 18));
     assert!(servers.tools().iter().all(|tool| tool.spec().name != "echo"));
     let result = approved.run(invocation(json!({}), Port::new(None), CancellationToken::new())).await;
-    assert!(result.error && said(&result.parts).contains("does not offer echo as it was"), "{result:?}");
+    assert!(result.error && said(&result.parts).contains("no longer offers echo as it was"), "{result:?}");
 
     // Others go on, and a new tool is no change.
     call(&servers, "s__grow", json!({})).await;

@@ -25,7 +25,7 @@ async fn initialize_tells_what_we_can_do_and_learns_what_the_client_can() {
         "_meta": {"x": 1}, "unheardOf": [1, 2],
     });
     let params = json!({
-        "protocolVersion": 7, "clientCapabilities": capabilities, "unknown": true,
+        "protocolVersion": 1, "clientCapabilities": capabilities, "unknown": true,
         "clientInfo": {"name": "zed", "version": "1.2"}, "_meta": null,
     });
     let result = client.request("initialize", params).await;

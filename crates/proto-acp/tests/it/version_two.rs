@@ -80,7 +80,7 @@ async fn a_turn_has_states_and_its_prompt_is_answered_with_a_message() {
     let (_, turn, prompt) = engine.prompt().await;
     assert_eq!(prompt.text, "Hello");
     engine.begin(&session, turn, 1, "Hello");
-    assert_eq!(client.response(prompted).await["messageId"], "item-1");
+    assert_eq!(client.response(prompted).await["result"]["messageId"], "item-1");
     let begun = until(&mut client, "user_message_chunk", None).await;
     assert!(begun.iter().any(|it| it["state"] == "running"), "{begun:?}");
     assert_eq!(begun.last().unwrap()["messageId"], "item-1");
@@ -133,6 +133,7 @@ async fn options_take_the_place_of_modes_and_a_session_is_resumed_with_its_conte
     let set = json!({"sessionId": session, "configId": "mode", "type": "id", "value": "plan"});
     let options = client.request("session/set_config_option", set).await;
     assert_eq!(options["configOptions"][0]["currentValue"], "plan", "{options}");
+    assert!(matches!(engine.next().await, Seen::Configure { .. }));
     let blocks = json!([{"type": "text", "text": "Hello"}]);
     client.call("session/prompt", json!({"sessionId": session, "prompt": blocks})).await;
     let (_, turn, _) = engine.prompt().await;

@@ -13,22 +13,27 @@ const MAX_PAGES: usize = 5_000;
 const MAX_TEXT: usize = 4 << 20;
 /// Drawings within drawings.
 const MAX_FORMS: usize = 4;
-/// Words of one content.
+/// Words of all contents together.
 const MAX_WORDS: usize = 4_000_000;
+/// A drawing within a drawing counts as so many words, because its stream is read again.
+const FORM_WORDS: usize = 1_000;
+/// Levels of the tree of pages.
+const MAX_LEVELS: usize = 64;
 
 pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
-    if find(bytes, b"/Encrypt", 0).is_some() {
+    let mut file = File::read(bytes);
+    if file.is_encrypted() {
         return Err("The PDF file is encrypted and cannot be read as text.".to_owned());
     }
-    let mut file = File::read(bytes);
     let pages = pages(&file);
     let mut out = format!("PDF with {} pages.\n", pages.len());
     let empty = out.len();
     let mut has_text = false;
-    let mut fonts = HashMap::new();
+    let (mut fonts, mut words) = (HashMap::new(), 0);
     for (number, page) in (1..).zip(&pages) {
-        let mut drawing = Drawing { file: &mut file, fonts: &mut fonts, pen: Pen::default(), words: 0 };
+        let mut drawing = Drawing { file: &mut file, fonts: &mut fonts, pen: Pen::default(), words };
         drawing.draw_page(page);
+        words = drawing.words;
         let text = drawing.pen.text;
         has_text |= !text.trim().is_empty();
         out.push_str(&format!("\n## Page {number}\n{}\n", text.trim()));
@@ -56,7 +61,7 @@ fn pages(file: &File<'_>) -> Vec<Page> {
     let root =
         catalogs.filter(|dict| is_name(dict, b"Type", b"Catalog")).find_map(|dict| dict.get(&b"Pages"[..]));
     if let Some(root) = root {
-        collect(file, root, &Dict::new(), &mut HashSet::new(), &mut pages);
+        collect(file, root, &Dict::new(), (&mut HashSet::new(), 0), &mut pages);
     }
     if pages.is_empty() {
         let mut loose: Vec<(u32, &Dict)> = file
@@ -75,17 +80,23 @@ fn page(file: &File<'_>, dict: &Dict, inherited: &Dict) -> Page {
     Page { dict: dict.clone(), resources: own.unwrap_or_else(|| inherited.clone()) }
 }
 
-fn collect(file: &File<'_>, node: &Object, inherited: &Dict, seen: &mut HashSet<u32>, pages: &mut Vec<Page>) {
-    if let Object::Reference(number) = node
-        && !seen.insert(*number)
-    {
+/// `depth`: how many levels are above the node.
+fn collect(
+    file: &File<'_>,
+    node: &Object,
+    inherited: &Dict,
+    (seen, depth): (&mut HashSet<u32>, usize),
+    pages: &mut Vec<Page>,
+) {
+    let is_known = node.reference().is_some_and(|number| !seen.insert(number));
+    if is_known || depth > MAX_LEVELS {
         return;
     }
     let Some(dict) = file.resolve(node).dict() else { return };
     let Page { resources, .. } = page(file, dict, inherited);
     match file.get(dict, b"Kids").list() {
         Some(kids) if seen.len() < 4 * MAX_PAGES => {
-            kids.iter().for_each(|kid| collect(file, kid, &resources, seen, pages));
+            kids.iter().for_each(|kid| collect(file, kid, &resources, (&mut *seen, depth + 1), pages));
         }
         Some(_) | None if pages.len() < MAX_PAGES => pages.push(Page { dict: dict.clone(), resources }),
         Some(_) | None => {}
@@ -206,7 +217,10 @@ impl Drawing<'_, '_> {
             };
             match word.as_slice() {
                 b"Tf" => font = self.choose_font(&operands, resources),
-                b"Do" if depth < MAX_FORMS => self.draw_form(&operands, resources, depth),
+                b"Do" if depth < MAX_FORMS => {
+                    self.words += FORM_WORDS;
+                    self.draw_form(&operands, resources, depth);
+                }
                 // A picture stands here as bytes.
                 b"BI" => reader.at = find(content, b"EI", reader.at).map_or(content.len(), |at| at + 2),
                 word => self.operate(word, &operands, font.as_deref()),
@@ -308,7 +322,7 @@ mod tests {
     fn pdf(objects: &[(u32, &str, Option<&str>)], deflate: bool) -> Vec<u8> {
         let mut out = b"%PDF-1.7\n".to_vec();
         for (number, dict, stream) in objects {
-            write!(out, "{number} 0 obj\n").unwrap();
+            writeln!(out, "{number} 0 obj").unwrap();
             match stream {
                 None => write!(out, "<<{dict}>>").unwrap(),
                 Some(stream) => {
@@ -373,6 +387,7 @@ mod tests {
     fn files_without_text_get_a_sentence() {
         for (file, words) in [
             (b"%PDF-1.4\ntrailer <</Encrypt 3 0 R>>".to_vec(), "encrypted"),
+            (b"%PDF-1.4\n% it does not say /Encrypt".to_vec(), "no text"),
             (b"%PDF-1.4\n".to_vec(), "no text"),
             (pdf(&[(1, "/Type/Page", None)], false), "no text"),
         ] {
@@ -398,6 +413,11 @@ mod tests {
             bytes.truncate(1 + random() % bytes.len());
             let _ = text(&bytes);
         }
+        let levels: String = (2..20_000)
+            .map(|level| format!("{level} 0 obj\n<</Kids[{} 0 R]>>\nendobj\n", level + 1))
+            .collect();
+        let tall = format!("%PDF-1.4\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n{levels}");
+        assert!(text(tall.as_bytes()).is_err());
         let deep = [b"%PDF-1.4\n1 0 obj\n".to_vec(), b"[".repeat(100_000)].concat();
         let _ = text(&deep);
     }

@@ -10,6 +10,8 @@ use flate2::read::ZlibDecoder;
 
 const MAX_DEPTH: usize = 32;
 const MAX_OBJECTS: usize = 200_000;
+/// A file has one for each time that it was changed.
+const MAX_TRAILERS: usize = 100;
 /// Bytes of one inflated stream, and of all together.
 const MAX_STREAM: u64 = 16 << 20;
 const MAX_INFLATED: usize = 128 << 20;
@@ -332,6 +334,15 @@ impl<'a> File<'a> {
         }
     }
 
+    /// By the word of a trailer, or of the dictionary that stands for one.
+    pub(super) fn is_encrypted(&self) -> bool {
+        let says_so = |dict: &Dict| dict.contains_key(&b"Encrypt"[..]);
+        let in_objects = self.objects.values().filter_map(Object::dict).any(says_so);
+        let trailers = memchr::memmem::find_iter(self.bytes, b"trailer").take(MAX_TRAILERS);
+        let mut trailers = trailers.filter_map(|at| Reader::new(self.bytes, at + 7).next(0));
+        in_objects || trailers.any(|trailer| trailer.dict().is_some_and(says_so))
+    }
+
     pub(super) fn object(&self, number: u32) -> Option<&Object> {
         self.objects.get(&number)
     }
@@ -367,8 +378,12 @@ impl<'a> File<'a> {
         let one = std::slice::from_ref(filter);
         let filters: Vec<&[u8]> = filter.list().unwrap_or(one).iter().filter_map(Object::name).collect();
         match filters.as_slice() {
-            [] => Some(raw.to_vec()),
-            [b"FlateDecode"] if self.inflated < MAX_INFLATED => {
+            _ if self.inflated >= MAX_INFLATED => None,
+            [] => {
+                self.inflated += raw.len();
+                Some(raw.to_vec())
+            }
+            [b"FlateDecode"] => {
                 let mut data = Vec::new();
                 // What was inflated before an error is text all the same.
                 let _ = ZlibDecoder::new(raw).take(MAX_STREAM).read_to_end(&mut data);

@@ -12,7 +12,7 @@ use flate2::write::ZlibEncoder;
 /// Models scale down what is larger, and some refuse it.
 const LONGEST_SIDE: usize = 2_000;
 /// Larger pictures are left alone.
-const MAX_PIXELS: usize = 64 << 20;
+const MAX_PIXELS: usize = 16 << 20;
 const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
 /// Pixels of 8 bits a channel.
@@ -69,9 +69,10 @@ fn decode(bytes: &[u8]) -> Option<Picture> {
         _ => return None,
     };
     let row = width * channels;
-    let mut lines = Vec::new();
+    let mut lines = Vec::with_capacity((row + 1) * height);
     ZlibDecoder::new(packed.as_slice()).take(((row + 1) * height) as u64).read_to_end(&mut lines).ok()?;
     let pixels = unfilter(&lines, row, channels, height)?;
+    drop(lines);
     let picture = Picture { width, height, channels, pixels };
     Some(if color == 3 { with_palette(&picture, &palette)? } else { picture })
 }
@@ -112,6 +113,7 @@ fn nearest(left: u8, above: u8, corner: u8) -> u8 {
     }
 }
 
+/// The colors of the palette; parts that it makes transparent are opaque, which a model does not miss.
 fn with_palette(picture: &Picture, palette: &[u8]) -> Option<Picture> {
     let mut pixels = Vec::with_capacity(picture.pixels.len() * 3);
     for index in &picture.pixels {

@@ -54,7 +54,7 @@ impl Document {
     }
 
     /// The same file after a change that [`Self::splice`] made.
-    pub(super) fn after(&self, bytes: Vec<u8>, text: String) -> Self {
+    pub(crate) fn after(&self, bytes: Vec<u8>, text: String) -> Self {
         Self { bytes, text, ..*self }
     }
 

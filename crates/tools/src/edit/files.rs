@@ -32,6 +32,19 @@ pub struct CurrentFile {
     route: WriteRoute,
 }
 
+impl CurrentFile {
+    /// A file as it was just written.
+    pub(crate) fn written(document: Document, is_in_client: bool) -> Self {
+        let route = if is_in_client { WriteRoute::Client } else { WriteRoute::Disk };
+        Self { document: Some(document), route }
+    }
+
+    /// It is written through the client.
+    pub(crate) fn is_in_client(&self) -> bool {
+        self.route == WriteRoute::Client
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum WriteRoute {
     Disk,

@@ -28,10 +28,8 @@ impl Indent {
     pub fn learn<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>, lines: &[&str]) -> Learned {
         let known = known_pairs(pairs);
         let kind = Self::of(&known);
-        let unit = match kind {
-            Self::Deeper(_) | Self::Shallower(_) if known.len() == 1 => unit_of(lines),
-            _ => None,
-        };
+        let is_shifted = matches!(kind, Self::Deeper(_) | Self::Shallower(_));
+        let unit = if is_shifted && known.len() == 1 { unit_of(lines) } else { None };
         Learned { kind, known, unit }
     }
 

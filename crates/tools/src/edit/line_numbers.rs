@@ -5,10 +5,11 @@ pub fn numbered(number: usize, line: &str) -> String {
     format!("{number}\t{line}")
 }
 
-/// Both texts without their numbers, where each line of the old one has the number that follows the one before it. Lines of
-/// the new text may have none.
-pub(super) fn take_off(old: &str, new: &str) -> Option<(String, String)> {
+/// The first number and both texts without their numbers, where each line of the old one has the number that follows the one
+/// before it. Lines of the new text may have none.
+pub(super) fn take_off(old: &str, new: &str) -> Option<(usize, String, String)> {
     let mut before: Option<usize> = None;
+    let mut first = None;
     let mut lines = Vec::new();
     for line in old.trim_end_matches('\n').split('\n') {
         let (number, rest) = split(line)?;
@@ -16,6 +17,7 @@ pub(super) fn take_off(old: &str, new: &str) -> Option<(String, String)> {
             return None;
         }
         before = Some(number);
+        first = first.or(Some(number));
         lines.push(rest);
     }
     let mut ended = lines.join("\n");
@@ -23,7 +25,7 @@ pub(super) fn take_off(old: &str, new: &str) -> Option<(String, String)> {
         ended.push('\n');
     }
     let new: Vec<&str> = new.split('\n').map(|line| split(line).map_or(line, |(_, rest)| rest)).collect();
-    Some((ended, new.join("\n")))
+    Some((first?, ended, new.join("\n")))
 }
 
 fn split(line: &str) -> Option<(usize, &str)> {
@@ -40,8 +42,8 @@ mod tests {
     #[test]
     fn only_numbers_in_order_are_taken_off() {
         let off = |old: &str, new: &str| take_off(old, new);
-        assert_eq!(off("7\ta\n8\t\tb", "7\ta\n\tc"), Some(("a\n\tb".into(), "a\n\tc".into())));
-        assert_eq!(off("   7\u{2192}a\n", "b\n"), Some(("a\n".into(), "b\n".into())));
+        assert_eq!(off("7\ta\n8\t\tb", "7\ta\n\tc"), Some((7, "a\n\tb".into(), "a\n\tc".into())));
+        assert_eq!(off("   7\u{2192}a\n", "b\n"), Some((7, "a\n".into(), "b\n".into())));
         assert_eq!(off("7\ta\n9\tb", "x"), None);
         assert_eq!(off("a\n8\tb", "x"), None);
     }

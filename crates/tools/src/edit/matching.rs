@@ -90,11 +90,8 @@ pub fn find(text: &str, wanted: Replacement<'_>) -> Result<TextMatches, NoMatch>
         Some(Err(_)) => unclear = true,
         None => {}
     }
-    if let Some((old, new)) = line_numbers::take_off(wanted.old, wanted.new) {
-        let read = Replacement { old: &old, new: &new, all: wanted.all };
-        if let Ok(found) = find(text, read) {
-            return Ok(TextMatches { repair: found.repair.max(Repair::LineNumbers), ..found });
-        }
+    if let Some(found) = find_numbered(text, wanted) {
+        return Ok(found);
     }
     if let Some(found) = find_typographic(text, wanted)? {
         return Ok(found);
@@ -106,6 +103,14 @@ pub fn find(text: &str, wanted: Replacement<'_>) -> Result<TextMatches, NoMatch>
         return Err(NoMatch::UnclearEscapes);
     }
     Err(NoMatch::Absent { nearest: nearest::excerpt(text, &Trimmed::new(wanted.old).lines) })
+}
+
+/// Without line numbers, at the line that the first of them names: elsewhere the numbers may be data of the file.
+fn find_numbered(text: &str, wanted: Replacement<'_>) -> Option<TextMatches> {
+    let (first, old, new) = line_numbers::take_off(wanted.old, wanted.new)?;
+    let found = find(text, Replacement { old: &old, new: &new, all: false }).ok()?;
+    let is_there = matches!(&found.changes[..], [(range, _)] if line_at(text, range.start) == first);
+    is_there.then(|| TextMatches { repair: found.repair.max(Repair::LineNumbers), ..found })
 }
 
 /// By characters, with typographic ones as plain ones.

@@ -135,7 +135,8 @@ pub(super) fn transfer(file: &str, old: &str, new: &str) -> Option<String> {
         }
         let (gone, come) = (&old[op.old_range()], &new[op.new_range()]);
         let is_plain = matches!(style, Style::Plain);
-        if !is_plain && !(gone.iter().all(is_certain) && come.iter().all(is_certain)) {
+        let are_certain = gone.iter().all(is_certain) && come.iter().all(is_certain);
+        if !is_plain && !are_certain {
             return None;
         }
         for piece in come {

@@ -28,13 +28,13 @@ fn inspect_words(words: &[Word], complete: bool, depth: usize, out: &mut ShellLi
     let Some((written, arguments)) = texts.split_first() else { return };
     let name = keys::name(written);
     if RESERVED.contains(written) {
-        out.add_reason("A word of the shell's own stands where a command should");
+        out.add_reason("A word of the shell's own is where a command should be");
     }
     if !name.is_ascii() || words[0].pattern_at.is_some() || words[0].tilde || name.is_empty() {
         out.add_reason("The name of a command is unusual");
     }
     if words.iter().any(Word::may_be_option) {
-        out.add_reason("It has a pattern that could stand for an option");
+        out.add_reason("It has a pattern that could become an option");
     }
     let reasons = match name {
         "git" => git::reasons(arguments),

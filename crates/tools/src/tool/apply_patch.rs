@@ -3,6 +3,8 @@
 //! Invariant: all of a patch is done or none of it. Every file goes through the same review, policy and checks as a single
 //! edit of it.
 
+use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use domain::Review;
@@ -12,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::edit_file::first_line;
-use super::patch_steps::{Step, carry_out, prepare};
+use super::patch_steps::{Step, carry_out, prepare, refuse_link};
 use crate::edit::diff::{combined, deletion, renaming};
 use crate::edit::document::Document;
 use crate::edit::files::Files;
@@ -65,6 +67,7 @@ impl BuiltInTool for ApplyPatch {
             summaries.push(summary);
             changes.extend(change);
         }
+        refuse_repeated(review.locations.iter().map(|location| location.path.as_path()))?;
         let more = summaries.len().saturating_sub(MOST_NAMED);
         summaries.truncate(MOST_NAMED);
         review.summary = summaries.join(", ");
@@ -82,6 +85,7 @@ impl BuiltInTool for ApplyPatch {
             let step = prepare(&self.files, file, &call).await;
             steps.push(step.map_err(|reason| format!("{shown}: {reason} No file was changed."))?);
         }
+        refuse_repeated(steps.iter().flat_map(Step::paths))?;
         if call.cancel.is_cancelled() {
             return Err("The call was stopped before anything was written.".to_owned());
         }
@@ -94,6 +98,20 @@ impl BuiltInTool for ApplyPatch {
         let details = combined(changes).map(Details::FileChange);
         Ok(ToolResult { details, locations, ..ToolResult::text(told.join("\n")) })
     }
+}
+
+/// Two pieces for one file would be planned from the same text, and one would be lost.
+fn refuse_repeated<'p>(paths: impl Iterator<Item = &'p Path>) -> Result<(), String> {
+    let mut known = HashSet::new();
+    for path in paths {
+        if !known.insert(path) {
+            let path = path.display();
+            return Err(format!(
+                "The patch names {path} more than once. Send one piece for it. No file was changed."
+            ));
+        }
+    }
+    Ok(())
 }
 
 impl ApplyPatch {
@@ -117,15 +135,15 @@ impl ApplyPatch {
                 self.files.review_change(&path, &Change::Patch(hunks), scope, review)
             }
             Operation::Update { move_to: Some(to), hunks } => {
+                let from = self.files.paths.review_entry("path", &path, scope, review)?;
+                refuse_link(&from)?;
                 let change = if hunks.is_empty() {
-                    let from = self.files.paths.review("path", &path, scope, review)?;
                     review.locations.push(Location { path: from.path().to_owned(), line: None });
                     run_later::require_approval(&from, Some(("", "")), review);
                     None
                 } else {
                     self.files.review_change(&path, &Change::Patch(hunks), scope, review)?.1
                 };
-                let from = self.files.paths.resolve(&path, scope)?;
                 let to = self.files.paths.review("path", &to, scope, review)?;
                 review.locations.push(Location { path: to.path().to_owned(), line: None });
                 run_later::require_approval(&to, None, review);
@@ -141,7 +159,8 @@ impl ApplyPatch {
         scope: &Scope,
         review: &mut Review,
     ) -> Result<(String, Option<FileChange>), String> {
-        let path = self.files.paths.review("path", path, scope, review)?;
+        let path = self.files.paths.review_entry("path", path, scope, review)?;
+        refuse_link(&path)?;
         review.locations.push(Location { path: path.path().to_owned(), line: None });
         run_later::require_approval(&path, None, review);
         let summary = format!("Deleting {}", path.shown());

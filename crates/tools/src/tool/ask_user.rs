@@ -14,7 +14,6 @@ pub struct AskUser;
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
     question: String,
-    /// Answers to choose from
     #[serde(default)]
     options: Vec<String>,
 }
@@ -23,7 +22,7 @@ impl BuiltInTool for AskUser {
     type Input = Input;
 
     const NAME: &'static str = "ask_user";
-    const DESCRIPTION: &'static str = "Ask the user when a decision is theirs. The answer is the result.";
+    const DESCRIPTION: &'static str = "Ask the user when a decision is theirs.";
     const EFFECT: ToolEffect = ToolEffect::Reads;
 
     fn review(&self, input: Input, _: &Scope) -> Result<Review, String> {

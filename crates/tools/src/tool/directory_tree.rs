@@ -40,7 +40,7 @@ impl BuiltInTool for DirectoryTree {
     type Input = Input;
 
     const NAME: &'static str = "directory_tree";
-    const DESCRIPTION: &'static str = "List a folder as a tree. Leaves out what git ignores.";
+    const DESCRIPTION: &'static str = "List a folder as a tree.";
     const EFFECT: ToolEffect = ToolEffect::Reads;
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {

@@ -1,5 +1,6 @@
 //! `edit_file`: replaces text in a file.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use domain::Review;
@@ -115,7 +116,7 @@ fn hunks_for(path: &str, text: &str) -> Result<Vec<Hunk>, String> {
     let file = files.pop().filter(|_| files.is_empty());
     match file {
         Some(FilePatch { path: named, operation: Operation::Update { move_to: None, hunks } })
-            if path.ends_with(&named) || named.ends_with(path) =>
+            if Path::new(path).ends_with(&named) || Path::new(&named).ends_with(path) =>
         {
             Ok(hunks)
         }

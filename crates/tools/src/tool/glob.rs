@@ -45,7 +45,7 @@ impl BuiltInTool for Glob {
     type Input = Input;
 
     const NAME: &'static str = "glob";
-    const DESCRIPTION: &'static str = "Find files by name pattern. Leaves out what git ignores.";
+    const DESCRIPTION: &'static str = "Find files by name pattern.";
     const EFFECT: ToolEffect = ToolEffect::Reads;
 
     fn review(&self, input: Input, scope: &Scope) -> Result<Review, String> {

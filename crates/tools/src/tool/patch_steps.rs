@@ -3,6 +3,7 @@
 //! Invariant: after an error every file holds what it held before, as far as nobody else has changed it meanwhile; the error
 //! names the files for which that failed.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use domain::tool::Invocation;
@@ -40,12 +41,20 @@ enum StepKind {
 
 /// What was done, so that it can be taken back.
 enum Done {
-    Written { path: ResolvedPath, old: Option<Document>, new: PlannedChange },
+    Written { path: ResolvedPath, old: Option<Document>, new: PlannedChange, is_in_client: bool },
     Deleted { path: ResolvedPath, document: Document },
     Moved { from: ResolvedPath, to: ResolvedPath },
 }
 
 impl Step {
+    /// The files that it touches.
+    pub(super) fn paths(&self) -> Vec<&Path> {
+        match &self.kind {
+            StepKind::Write { .. } | StepKind::Delete { .. } => vec![self.path.path()],
+            StepKind::Move { to, .. } => vec![self.path.path(), to.path()],
+        }
+    }
+
     pub(super) fn change(&self) -> FileChange {
         let (path, shown) = (self.path.path(), self.path.shown());
         match &self.kind {
@@ -63,9 +72,22 @@ impl Step {
     }
 }
 
+/// What a link leads to would go away or move, and the link would stay.
+pub(super) fn refuse_link(path: &ResolvedPath) -> Result<(), String> {
+    match path.path().is_symlink() {
+        true => Err("It is a symbolic link. Use move_file or shell_command for links.".to_owned()),
+        false => Ok(()),
+    }
+}
+
 /// Looks at the file and plans what it becomes. Changes nothing.
 pub(super) async fn prepare(files: &Arc<Files>, file: FilePatch, call: &Invocation) -> Result<Step, String> {
-    let path = files.paths.resolve_approved(&file.path, call)?;
+    let takes_away = matches!(file.operation, Operation::Delete | Operation::Update { move_to: Some(_), .. });
+    let path = match takes_away {
+        true => files.paths.resolve_approved_entry(&file.path, call)?,
+        false => files.paths.resolve_approved(&file.path, call)?,
+    };
+    refuse_link(&path)?;
     let current = files.current(&path, call).await?;
     files.check_seen(&path, &current, &call.scope)?;
     let kind = match file.operation {
@@ -151,10 +173,10 @@ async fn take_step(
         StepKind::Write { current, planned } => {
             let old = current.document.clone();
             let what = if old.is_some() { "Changed" } else { "Created" };
-            let repair = planned.repair;
+            let (repair, is_in_client) = (planned.repair, current.is_in_client());
             let notice = files.write(&path, current, planned.clone(), call).await?;
             let line = format!("{what} {}: {counts}.{}", path.shown(), notices(repair, notice.as_deref()));
-            done.push(Done::Written { path, old, new: planned });
+            done.push(Done::Written { path, old, new: planned, is_in_client });
             Ok(line)
         }
         StepKind::Delete { document } => {
@@ -172,7 +194,7 @@ async fn take_step(
                 let repair = planned.repair;
                 replace(files, &to, Some(old.clone()), planned.clone()).await?;
                 line.push_str(&format!(" Changed it: {counts}.{}", notices(repair, None)));
-                done.push(Done::Written { path: to, old: Some(old), new: planned });
+                done.push(Done::Written { path: to, old: Some(old), new: planned, is_in_client: false });
             }
             Ok(line)
         }
@@ -213,21 +235,15 @@ async fn take_back(files: &Arc<Files>, done: Vec<Done>, call: &Invocation) -> Ve
     let mut left = Vec::new();
     for step in done.into_iter().rev() {
         let (path, taken) = match step {
-            Done::Written { path, old: Some(old), new } => {
+            Done::Written { path, old: Some(old), new, is_in_client } => {
                 let (bytes, text) = (old.bytes().to_vec(), old.text().to_owned());
-                let now = Document::from_text(&new.text);
                 let back = PlannedChange { bytes, text, replacements: 1, repair: Repair::Exact };
-                let taken = match files.current(&path, call).await {
-                    // The bytes are those that this patch wrote, whatever the editor shows.
-                    Ok(current) if current.document.as_ref().is_some_and(|it| it.text() == now.text()) => {
-                        files.write(&path, current, back, call).await.map(drop)
-                    }
-                    Ok(_) => Err("changed meanwhile".to_owned()),
-                    Err(reason) => Err(reason),
-                };
+                // A stop of the call does not stop this.
+                let current = CurrentFile::written(old.after(new.bytes, new.text), is_in_client);
+                let taken = files.write(&path, current, back, call).await.map(drop);
                 (path, taken)
             }
-            Done::Written { path, old: None, new } => {
+            Done::Written { path, old: None, new, .. } => {
                 let taken = files.blocking(&path, move |_, path| disk::remove(&path, &new.bytes)).await;
                 (path, taken)
             }

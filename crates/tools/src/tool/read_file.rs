@@ -40,7 +40,6 @@ pub struct Input {
     /// Lines to skip
     #[serde(default, alias = "offset", deserialize_with = "lenient::number")]
     line_offset: Option<usize>,
-    /// Most lines
     #[serde(default, deserialize_with = "lenient::number")]
     limit: Option<usize>,
 }
@@ -88,14 +87,15 @@ impl BuiltInTool for ReadFile {
             }
             if let Some(text) = load_document(&path, in_client.as_deref())? {
                 // A notebook is edited as the JSON that it is.
-                if let Ok(document) = load_text(&path, &files.limits) {
-                    files.seen.record(
-                        &session,
-                        path.path(),
-                        TextStamp::from_text(document.text()),
-                        SeenVia::Disk,
-                    );
+                let unsaved = in_client.map(|text| (TextStamp::from_text(&text), SeenVia::Client));
+                let on_disk = || {
+                    Some((TextStamp::from_text(load_text(&path, &files.limits).ok()?.text()), SeenVia::Disk))
+                };
+                if let Some((stamp, via)) = unsaved.or_else(on_disk) {
+                    files.seen.record(&session, path.path(), stamp, via);
                 }
+                // Numbers of these lines are not those of the file.
+                let window = LineWindow { is_numbered: false, ..window };
                 return Ok(ToolResult::text(window.select_from_text(&text)));
             }
             if let Some(text) = in_client {

@@ -75,7 +75,7 @@ pub struct Input {
     pub(super) command: String,
     #[serde(default = "workspace_folder")]
     working_directory: String,
-    /// Milliseconds, at most 600000
+    /// Milliseconds
     #[serde(default, deserialize_with = "lenient::number")]
     timeout: Option<usize>,
     /// Label; runs as a job that outlives the call

@@ -93,6 +93,7 @@ async fn what_is_found_and_replaced() {
         ("a literal line end that may be one", "a\nb\n", "a\\nb", "a\\np(\"x\\n\")", Err("real line ends")),
         ("a literal line end of the file", "p(\"a\\n\")\n", "a\\n", "b\\n", Ok("p(\"b\\n\")\n")),
         ("line numbers", "a\nb\nc\n", "2\tb\n3\tc", "2\tb\n3\tx", Ok("a\nb\nx\n")),
+        ("numbers that are data", "7\tpear\n8\tapple\n", "7\tapple", "7\tplum", Err("not in the file")),
         (
             "the nearest lines have numbers",
             "x\nlet a = b(c);\ny\n",

@@ -1,7 +1,7 @@
 //! Command sequences as agents run them: installs, long tests, servers, questions, huge outputs. Stand-ins of the real
 //! programs run in small time: the limit is half a second in place of two minutes.
 //!
-//! Prints the table "Loops" of docs/quality.md.
+//! Prints the rows of the set "loops" of docs/quality.md.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -294,19 +294,17 @@ async fn no_command_sequence_is_lost_or_hangs_and_the_model_gets_what_it_needs()
         all.lacking.extend(tally.lacking);
         all.longest = all.longest.max(tally.longest);
     }
-    println!(
-        "| kind | sequences | commands | past their limit | lost to it | hung | results that lack something |"
-    );
-    println!("|---|---|---|---|---|---|---|");
-    for (kind, tally) in &kinds {
-        let Tally { sequences, commands, past_limit, lost, hung, lacking, .. } = tally;
-        let (lost, hung, lacking) = (lost.len(), hung.len(), lacking.len());
-        println!("| {kind} | {sequences} | {commands} | {past_limit} | {lost} | {hung} | {lacking} |");
-    }
     for (kind, tally) in &kinds {
         let problems: Vec<&String> = tally.lost.iter().chain(&tally.hung).chain(&tally.lacking).collect();
         assert!(problems.is_empty(), "{kind}: {problems:#?}");
     }
     let past_limit: usize = kinds.values().map(|tally| tally.past_limit).sum();
     assert!(past_limit >= 8, "the sequences do not reach their limits");
+    for (kind, tally) in &kinds {
+        let Tally { sequences, commands, past_limit, lost, hung, lacking, .. } = tally;
+        let (lost, hung, lacking) = (lost.len(), hung.len(), lacking.len());
+        println!(
+            "quality: loops | {kind} | {sequences} | {commands} | {past_limit} | {lost} | {hung} | {lacking} |"
+        );
+    }
 }

@@ -33,7 +33,8 @@ async fn one_call_adds_changes_deletes_and_moves() {
     let named: Vec<String> = review.locations.iter().map(|it| it.path.display().to_string()).collect();
     assert_eq!(named.len(), 5, "undo must know each: {named:?}");
     assert_eq!(review.counts_as, ["edit_file", "write_file", "move_file"]);
-    assert_eq!(review.paths.iter().filter(|(argument, _)| argument == "path").count(), 5);
+    // The file that moves is named by itself and as what it leads to.
+    assert_eq!(review.paths.iter().filter(|(argument, _)| argument == "path").count(), 6);
     let Some(Details::FileChange(change)) = review.details else { panic!("a diff") };
     for part in ["+    22", "+++ b/new/b.rs", "rename to moved/new.txt", "+++ /dev/null"] {
         assert!(change.diff.contains(part), "{part}: {}", change.diff);
@@ -100,6 +101,26 @@ async fn every_path_of_a_patch_obeys_the_policy() {
     assert_eq!(content(&bench, "a.txt").unwrap(), "one\n");
     let hook = bench.review("apply_patch", patch("*** Add File: .git/hooks/pre-commit\n+x")).unwrap();
     assert!(hook.must_ask.is_some() && !hook.run_later.is_empty());
+}
+
+/// Two names of one file, and links, would lose a change or leave half of something.
+#[tokio::test]
+async fn one_file_by_two_names_and_links_are_refused() {
+    let bench = Bench::new();
+    bench.write("a.txt", "one\ntwo\n");
+    std::os::unix::fs::symlink(bench.root.join("a.txt"), bench.root.join("link")).unwrap();
+    for (lines, reason) in [
+        ("*** Update File: a.txt\n@@\n-one\n+1\n*** Update File: ./a.txt\n@@\n-two\n+2", "more than once"),
+        ("*** Update File: a.txt\n*** Move to: b.txt\n*** Add File: b.txt\n+x", "more than once"),
+        ("*** Delete File: link", "symbolic link"),
+        ("*** Update File: link\n*** Move to: b.txt", "symbolic link"),
+    ] {
+        let told = bench.bad("apply_patch", patch(lines)).await;
+        assert!(told.contains(reason), "{lines}: {told}");
+        assert!(bench.review("apply_patch", patch(lines)).is_err(), "{lines}");
+        assert_eq!(content(&bench, "a.txt").unwrap(), "one\ntwo\n", "{lines}");
+        assert!(bench.root.join("link").is_symlink() && !bench.root.join("b.txt").exists(), "{lines}");
+    }
 }
 
 /// Where a hunk could stand in several places, only an anchor, the order or a number decides.
@@ -174,8 +195,10 @@ async fn other_forms_are_read_too() {
         let told = bench.bad("apply_patch", input).await;
         assert!(told.contains(reason), "{told}");
     }
-    let other = json!({"path": "f.txt", "patch": diff.replace("f.txt", "g.txt")});
-    assert!(bench.bad("edit_file", other).await.contains("Use apply_patch"));
+    for name in ["g.txt", "xt"] {
+        let other = json!({"path": "f.txt", "patch": diff.replace("f.txt", name)});
+        assert!(bench.bad("edit_file", other).await.contains("Use apply_patch"), "{name}");
+    }
 }
 
 #[tokio::test]

@@ -151,7 +151,7 @@ fn split_block(text: &str) -> Result<(&str, &str, &str), String> {
             (Some(mark), _) if mark == character => quote = None,
             (Some(_), _) => {}
             (None, '"' | '\'') => quote = Some(character),
-            (None, ';') if open.is_none() => return Err("a `;` stands outside of a rule".to_owned()),
+            (None, ';') if open.is_none() => return Err("a `;` is outside of a rule".to_owned()),
             (None, '{') => {
                 open = open.or(Some(at));
                 depth += 1;

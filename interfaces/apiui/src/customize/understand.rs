@@ -461,7 +461,7 @@ fn refusal(kind: RefusalKind, message: String, alternatives: Vec<String>) -> Ref
 
 pub(super) fn beyond(start: &str) -> Refusal {
     let message = format!(
-        "{start} Without one, these can be wished for: search bars and filters, sorting, rows per page, showing, hiding, renaming and moving columns, cards or tables, dark or light, the title, removing and restoring views, read-only, grouping. With a model, free changes to the code are possible too: charts, new screens, other wording and layout."
+        "{start} Without one, you can ask for: search bars and filters, sorting, rows per page, showing, hiding, renaming and moving columns, cards or tables, dark or light, the title, removing and restoring views, read-only, grouping. With a model, free changes to the code are possible too: charts, new screens, other wording and layout."
     );
     refusal(RefusalKind::Beyond, message, EXAMPLES.iter().map(|example| (*example).to_owned()).collect())
 }

@@ -71,7 +71,7 @@ fn yaml_problem(error: &serde_saphyr::Error) -> Problem {
         return Problem::error(
             ProblemKind::Expansion,
             place,
-            "Reading this YAML would expand it beyond all measure: its aliases stand for hundreds of thousands of values.",
+            "Reading this YAML would expand it beyond all measure: its aliases become hundreds of thousands of values.",
             "Replace nested aliases by plain values or by `$ref`.",
         );
     }

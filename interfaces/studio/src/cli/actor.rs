@@ -135,7 +135,7 @@ impl Actor {
                             permit.send(line);
                         }
                     }
-                    Err(_) => return Ended::Crashed("The CLI does not read its input any more.".to_owned()),
+                    Err(_) => return Ended::Crashed("The CLI no longer reads its input.".to_owned()),
                 },
             }
         }

@@ -44,8 +44,7 @@ async fn call_started(
     arguments: Value,
 ) -> Result<PluginAnswer, Failure> {
     let tried = try_servers(servers, Some(name), SERVER_TIMEOUT).await.into_iter().next();
-    let server =
-        tried.ok_or_else(|| Failure::user(format!("The settings do not name {name} any more.")))?.server;
+    let server = tried.ok_or_else(|| Failure::user(format!("The settings no longer name {name}.")))?.server;
     if server.status != ServerStatus::Running {
         let problem =
             server.problem().unwrap_or_else(|| format!("The MCP server {name} did not start in time."));
@@ -53,7 +52,7 @@ async fn call_started(
     }
     let is_wanted = |spec: &domain::tool::ToolSpec| spec.server == name && spec.name == tool;
     let found = servers.tools().into_iter().find(|tool| is_wanted(tool.spec()));
-    let found = found.ok_or_else(|| Failure::user(format!("{name} has no tool {tool} any more.")))?;
+    let found = found.ok_or_else(|| Failure::user(format!("{name} no longer has the tool {tool}.")))?;
     let scope = Scope {
         session: SessionId::new("studio"),
         roots: Arc::from([]),

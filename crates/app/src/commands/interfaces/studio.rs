@@ -176,7 +176,7 @@ impl PluginHost for UserServers {
             let version = servers.supervisor().program_version(&name);
             servers.shutdown().await;
             let Some(tried) = tried else {
-                let fault = Some("The settings do not name it any more.".to_owned());
+                let fault = Some("The settings no longer name it.".to_owned());
                 return TriedPlugin { version: None, tools: Vec::new(), fault };
             };
             let is_running = tried.server.status == ServerStatus::Running;

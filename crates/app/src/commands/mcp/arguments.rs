@@ -18,7 +18,7 @@ pub(crate) enum McpTask {
         #[arg(long)]
         json: bool,
     },
-    /// Show the entry of a server and the file it stands in; secrets are masked.
+    /// Show the entry of a server and its file; secrets are masked.
     #[command(after_help = "Example:\n  dragoman mcp get memory")]
     Get {
         name: String,

@@ -29,13 +29,26 @@ pub(crate) fn cleared_before(items: &[Item]) -> Option<ItemId> {
     items.iter().rev().find_map(|item| match &item.kind {
         ItemKind::Note(note) => match note.about {
             NoteAbout::ResultsCleared { before } => Some(before),
-            _ => None,
+            NoteAbout::Verification
+            | NoteAbout::Goal(_)
+            | NoteAbout::Instructions
+            | NoteAbout::Review
+            | NoteAbout::Report => None,
         },
-        _ => None,
+        ItemKind::UserMessage { .. }
+        | ItemKind::AgentMessage { .. }
+        | ItemKind::Reasoning { .. }
+        | ItemKind::ToolCall(_)
+        | ItemKind::Citation { .. }
+        | ItemKind::Compaction { .. }
+        | ItemKind::Command { .. }
+        | ItemKind::SystemText { .. }
+        | ItemKind::Hook(_)
+        | ItemKind::Flag { .. } => None,
     })
 }
 
-/// What stands in the place of a result that is left out; `None`: this one stays.
+/// The text for a result that is left out; `None`: this one stays.
 pub(crate) fn without_result(item: &Item, call: &ToolCall) -> Option<Vec<Part>> {
     can_be_cleared(call).then(|| {
         vec![Part::text(format!(
@@ -91,7 +104,17 @@ fn end_of_old(items: &[Item], system: u64, used: u64, wanted: u64) -> Option<Ite
             ItemKind::ToolCall(call) if can_be_cleared(call) => {
                 Some((item.id, context_use::parts_length(&call.result)))
             }
-            _ => None,
+            ItemKind::UserMessage { .. }
+            | ItemKind::AgentMessage { .. }
+            | ItemKind::Reasoning { .. }
+            | ItemKind::ToolCall(_)
+            | ItemKind::Citation { .. }
+            | ItemKind::Compaction { .. }
+            | ItemKind::Command { .. }
+            | ItemKind::SystemText { .. }
+            | ItemKind::Hook(_)
+            | ItemKind::Flag { .. }
+            | ItemKind::Note(_) => None,
         })
         .collect();
     let known = cleared_before(items);

@@ -73,7 +73,17 @@ fn open_tasks(items: &[Item]) -> Option<Part> {
             Some(Details::Tasks { entries }) => Some(entries),
             _ => None,
         },
-        _ => None,
+        ItemKind::UserMessage { .. }
+        | ItemKind::AgentMessage { .. }
+        | ItemKind::Reasoning { .. }
+        | ItemKind::ToolCall(_)
+        | ItemKind::Citation { .. }
+        | ItemKind::Compaction { .. }
+        | ItemKind::Command { .. }
+        | ItemKind::SystemText { .. }
+        | ItemKind::Hook(_)
+        | ItemKind::Flag { .. }
+        | ItemKind::Note(_) => None,
     })?;
     let open: Vec<String> = entries
         .iter()

@@ -161,7 +161,7 @@ pub(super) fn is_check(line: &str) -> bool {
     commands(line).iter().any(|words| is_checking_command(words))
 }
 
-/// The commands of a line as words. Quotes are not understood: a part that is none reads like no check.
+/// The commands of a line as words. Quotes are not understood: a part that is no command reads like no check.
 fn commands(line: &str) -> Vec<Vec<&str>> {
     let parts = line.split(['\n', ';', '|', '&', '(', ')', '{', '}', '`']);
     let words = parts.map(|part| part.split_whitespace().collect::<Vec<_>>());

@@ -161,5 +161,5 @@ fn first_in_reach(file: &Lines<'_>, anchor: usize, starts: &[usize]) -> Option<u
             && indent(line) <= own
             && !line.trim_start().starts_with(['}', ')', ']', '{', '#'])
     };
-    (!file.lines[anchor + 1..=start].iter().any(|line| leaves(&line))).then_some(start)
+    (!file.lines[anchor + 1..=start].iter().any(leaves)).then_some(start)
 }

@@ -286,22 +286,22 @@ fn whitespace(edit: &Edit, dice: &mut Dice, made: &mut Made<'_>) -> Option<()> {
         0 if common > 0 => Box::new(move |line| line.get(common..).unwrap_or_default().to_owned()),
         1 => Box::new(|line| if line.is_empty() { String::new() } else { format!("    {line}") }),
         2 => Box::new(|line| format!("{line}  ")),
-        3 if all().all(|line| spaces(line) && blank_of(line) % 4 == 0)
+        3 if all().all(|line| spaces(line) && blank_of(line).is_multiple_of(4))
             && all().any(|line| blank_of(line) > 0) =>
         {
             Box::new(|line| format!("{}{}", "\t".repeat(blank_of(line) / 4), line.trim_start()))
         }
-        4 if all().all(|line| spaces(line) && blank_of(line) % 4 == 0)
+        4 if all().all(|line| spaces(line) && blank_of(line).is_multiple_of(4))
             && all().any(|line| blank_of(line) > 0) =>
         {
             Box::new(|line| format!("{}{}", " ".repeat(blank_of(line) / 2), line.trim_start()))
         }
-        5 if all().all(|line| spaces(line) && blank_of(line) % 4 == 0) => {
+        5 if all().all(|line| spaces(line) && blank_of(line).is_multiple_of(4)) => {
             // The file has tabs, and the model writes spaces.
             let tabs = |lines: &[String]| -> Vec<String> {
                 let tab = |line: &String| {
                     let blank = blank_of(line);
-                    let is_plain = line[..blank].bytes().all(|byte| byte == b' ') && blank % 4 == 0;
+                    let is_plain = line[..blank].bytes().all(|byte| byte == b' ') && blank.is_multiple_of(4);
                     if is_plain {
                         format!("{}{}", "\t".repeat(blank / 4), line.trim_start())
                     } else {

@@ -138,7 +138,7 @@ impl<'a> Rules<'_, 'a> {
             "class" | "for" => "Write `className` or `htmlFor`.",
             _ if name.starts_with("data-") => "Name it `data-ui-…`.",
             "src" | "srcSet" | "action" | "formAction" | "poster" | "href" | "xlinkHref" => {
-                "An address stands only in `<a href={safeUrl(text)}>`."
+                "An address may be only in `<a href={safeUrl(text)}>`."
             }
             _ => "Leave it out.",
         };
