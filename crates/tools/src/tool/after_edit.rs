@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use domain::host::{Diagnostic, LanguageServices};
-use domain::tool::{Invocation, Scope, ToolContext, ToolResult};
+use domain::tool::{Invocation, Scope, TextFormat, ToolContext, ToolResult};
 use domain::{Abilities, BoxFuture, CancellationToken, HostCall, HostReply, Part, Review, Tool, ToolSpec};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
@@ -55,6 +55,14 @@ impl Tool for CheckedEdit {
 
     fn is_useful_with(&self, abilities: &Abilities) -> bool {
         self.inner.is_useful_with(abilities)
+    }
+
+    fn text_format(&self) -> Option<TextFormat> {
+        self.inner.text_format()
+    }
+
+    fn counts_as(&self) -> &'static [&'static str] {
+        self.inner.counts_as()
     }
 
     fn prepare(&self) -> BoxFuture<'_, ()> {
