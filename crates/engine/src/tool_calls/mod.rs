@@ -3,6 +3,7 @@
 //! Must not know what a tool does. Invariants: an intent (`Running`) is in the journal before a tool runs and an outcome
 //! after; policy decides every call; a call that could not run still has a result for the model.
 
+pub(crate) mod agent_tools;
 pub mod approval;
 mod asking;
 mod case;
