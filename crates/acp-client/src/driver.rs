@@ -71,7 +71,7 @@ struct Counts {
 }
 
 impl Driver {
-    /// Serves until the agent is gone, nobody holds it any more, or it was idle for too long.
+    /// Serves until the agent is gone, nobody holds it, or it was idle for too long.
     pub(crate) async fn run(mut self) {
         let outgoing = self.peer.outgoing();
         loop {

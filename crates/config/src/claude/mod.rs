@@ -1,4 +1,4 @@
-//! Files of Claude Code and of `.agents` in a project, read where they are, as layers of settings of ours.
+//! Files of Claude Code and of `.agents` in a project, read where they are, as layers of our settings.
 //!
 //! Knows the formats of these files and nothing of trust: each layer is one of a project's file, so everything that holds for
 //! those holds for it. Invariants: a deny or ask rule is never weakened by its translation, an allow rule never widened; keys

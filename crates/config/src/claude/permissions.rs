@@ -1,4 +1,4 @@
-//! Permission rules of Claude Code (`Tool` or `Tool(specifier)`) as rules of ours.
+//! Permission rules of Claude Code (`Tool` or `Tool(specifier)`) as our rules.
 //!
 //! Invariants: an allow rule covers no call that theirs did not cover; a deny or ask rule covers at least the calls that theirs
 //! did, and one that cannot be read asks for its whole tool.
@@ -35,7 +35,7 @@ enum List {
     Deny,
 }
 
-/// A tool of ours, and a pattern for one of its arguments.
+/// One of our tools, and a pattern for one of its arguments.
 type OurRule = (String, Option<(&'static str, String)>);
 
 /// `toolCall.approval`, and what of the lists has no effect.

@@ -155,11 +155,8 @@ pub(crate) async fn write_file(
     if let Some(recording) = recording {
         recording.end(&turn.session).await;
     }
-    match result {
-        Some(result) if !result.error => Ok(()),
-        Some(result) => Err(text_of(&result.parts)),
-        None => Err("The turn was stopped.".to_owned()),
-    }
+    let result = result.ok_or("The turn was stopped.")?;
+    if result.error { Err(text_of(&result.parts)) } else { Ok(()) }
 }
 
 /// Runs a command for the agent as a call of our own shell tool.
