@@ -15,7 +15,20 @@ use flate2::write::DeflateEncoder;
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     pack_pages();
+    tell_tests_of_bundle();
     shrink();
+}
+
+/// The tests of generated pages differ where `interfaces` has no bundle of React.
+fn tell_tests_of_bundle() {
+    println!("cargo:rustc-check-cfg=cfg(react_bundle)");
+    println!("cargo:rerun-if-env-changed=DRAGOMAN_REACT_BUNDLE");
+    let usual = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/web/react-bundle.js"));
+    let bundle = std::env::var_os("DRAGOMAN_REACT_BUNDLE").map_or(usual, PathBuf::from);
+    if bundle.exists() {
+        println!("cargo:rerun-if-changed={}", bundle.display());
+        println!("cargo:rustc-cfg=react_bundle");
+    }
 }
 
 /// Packs the pages that users read. The package of the registry has no such folder, and its program says so.

@@ -80,7 +80,7 @@ pub fn describe(root: &Path) -> String {
 /// The crates of the repository, by the names of their folders.
 fn crates(root: &Path) -> BTreeMap<String, Imports> {
     let mut found = BTreeMap::new();
-    for folder in ["crates", "interfaces/crates"] {
+    for folder in ["crates", "interfaces"] {
         for entry in std::fs::read_dir(root.join(folder)).into_iter().flatten().flatten() {
             let source = entry.path().join("src");
             if source.is_dir() {

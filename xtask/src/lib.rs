@@ -4,6 +4,7 @@ pub mod budgets;
 pub mod catalog;
 pub mod circles;
 pub mod cited;
+pub mod crossings;
 pub mod deny;
 pub mod notices;
 mod output_code;

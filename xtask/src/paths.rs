@@ -54,6 +54,11 @@ pub(crate) fn read(text: &str) -> Paths {
     paths
 }
 
+/// The code of a file as one text of its names and marks with a blank around each, without comments, strings and tests.
+pub(crate) fn code(text: &str) -> String {
+    format!(" {} ", tokens(text).join(" "))
+}
+
 /// Whether the tokens end with `pub` or `pub(…)`.
 fn is_public(before: &[String]) -> bool {
     match before.last().map(String::as_str) {

@@ -98,6 +98,7 @@ pub fn problems() -> Vec<String> {
     problems.extend(sources(&root));
     problems.extend(crate::cited::problems(&root));
     problems.extend(crate::circles::problems(&root));
+    problems.extend(crate::crossings::problems(&root));
     problems
 }
 

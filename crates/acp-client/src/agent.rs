@@ -170,7 +170,7 @@ impl Agent {
 
     /// Starts a process that has no session yet.
     async fn start(&self, opening: &AgentOpening) -> Result<Arc<Running>, Failure> {
-        let Launch { spawn, is_confined, seals_forbidden, clean_up } =
+        let Launch { spawn, is_confined, seals_forbidden, settings_watch } =
             self.options.launcher.launch(opening).await?;
         let (name, limits) = (&self.options.name, self.options.limits);
         let connected = handshake::connect(name, spawn, &limits).await?;
@@ -187,7 +187,8 @@ impl Agent {
             limits,
             takes_images: connected.capabilities.prompt_capabilities.image,
             terminals: Terminals::default(),
-            clean_up,
+            settings_watch,
+            open_requests: Arc::default(),
         };
         tokio::spawn(driver.run());
         let (id, model) = (String::new(), DEFAULT.to_owned());

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use crate::child::AgentChild;
-use crate::options::Limits;
+use crate::options::{Limits, SettingsLook, SettingsWatch};
 use crate::requests::{Events, RequestScope};
 use crate::terminals::Terminals;
 use crate::updates;
@@ -49,7 +49,9 @@ pub(crate) struct Driver {
     pub(crate) limits: Limits,
     pub(crate) takes_images: bool,
     pub(crate) terminals: Terminals,
-    pub(crate) clean_up: Option<Arc<dyn Fn() + Send + Sync>>,
+    pub(crate) settings_watch: Option<SettingsWatch>,
+    /// Held once more by each request of the agent that waits for our answer.
+    pub(crate) open_requests: Arc<()>,
 }
 
 /// Why a prompt cannot go on, and the process with it.
@@ -69,7 +71,7 @@ struct Counts {
 }
 
 impl Driver {
-    /// Serves until the agent is gone, nobody holds it any more, or it was idle for too long.
+    /// Serves until the agent is gone, nobody holds it, or it was idle for too long.
     pub(crate) async fn run(mut self) {
         let outgoing = self.peer.outgoing();
         loop {
@@ -96,20 +98,25 @@ impl Driver {
         }
         self.terminals.release_all();
         self.child.stop().await;
-        self.clean_up().await;
         self.state.send_replace(DriverState::Ended);
     }
 
-    async fn clean_up(&self) {
-        if let Some(clean_up) = self.clean_up.clone() {
-            let _ = tokio::task::spawn_blocking(move || clean_up()).await;
-        }
+    /// Begins to look at the agent's settings.
+    async fn watch_settings(&self) -> Option<SettingsLook> {
+        let watch = self.settings_watch.clone()?;
+        tokio::task::spawn_blocking(move || watch()).await.ok()
     }
 
     /// An error ends the agent.
     async fn run_prompt(&mut self, outgoing: &Outgoing, command: PromptCommand) -> Result<(), ()> {
+        let look = self.watch_settings().await;
         let ended = self.serve_prompt(outgoing, &command).await;
         self.terminals.release_all();
+        if let Some(look) = look {
+            for text in tokio::task::spawn_blocking(look).await.unwrap_or_default() {
+                let _ = command.events.send(Ok(AgentEvent::Notice { text })).await;
+            }
+        }
         let end = match ended {
             Ok(end) => end,
             Err(broken) => {
@@ -122,7 +129,6 @@ impl Driver {
             Ok(result) => Ok(updates::end(result)),
             Err(error) => Err(refused(&self.name, &error)),
         };
-        self.clean_up().await;
         let _ = command.events.send(event).await;
         Ok(())
     }
@@ -160,7 +166,11 @@ impl Driver {
                         other @ (Ok(_) | Err(_)) => Ok(other),
                     };
                 }
-                () = tokio::time::sleep_until(silent_at) => return Err(Broken::Silent),
+                // An agent that waits for our answer is silent by right.
+                () = tokio::time::sleep_until(silent_at) => match Arc::strong_count(&self.open_requests) {
+                    1 => return Err(Broken::Silent),
+                    _ => silent_at = Instant::now() + self.limits.silence,
+                },
                 () = tokio::time::sleep_until(stop_by.unwrap_or(silent_at)), if stop_by.is_some() => {
                     return Err(Broken::DoesNotStop);
                 }
@@ -184,6 +194,7 @@ impl Driver {
                 events: &command.events,
                 terminals: &self.terminals,
                 most_terminals: self.limits.terminals,
+                open: &self.open_requests,
             };
             scope.handle(&inbound, responder).await;
             return Ok(());

@@ -23,4 +23,4 @@ mod wire;
 pub use agent::Agent;
 pub use handshake::{AuthMethod, Probe, authenticate, probe};
 pub use model_choice::AgentModel;
-pub use options::{AgentOptions, Launch, Launcher, Limits};
+pub use options::{AgentOptions, Launch, Launcher, Limits, SettingsLook, SettingsWatch};

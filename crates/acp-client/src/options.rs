@@ -36,9 +36,15 @@ pub struct Launch {
     pub is_confined: bool,
     /// The sandbox keeps it from opening what rules forbid to read.
     pub seals_forbidden: bool,
-    /// Called after each prompt and at the end of the process: takes back what it must not leave behind.
-    pub clean_up: Option<Arc<dyn Fn() + Send + Sync>>,
+    /// Looks at the agent's own settings before each prompt.
+    pub settings_watch: Option<SettingsWatch>,
 }
+
+/// Called when a prompt begins; what it gives is called when the prompt has ended.
+pub type SettingsWatch = Arc<dyn Fn() -> SettingsLook + Send + Sync>;
+
+/// Takes back the settings that appeared since; a sentence for people about each.
+pub type SettingsLook = Box<dyn FnOnce() -> Vec<String> + Send>;
 
 /// Bounds. Every one is finite.
 #[derive(Clone, Copy, Debug)]

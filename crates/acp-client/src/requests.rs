@@ -4,6 +4,7 @@
 //! permission that nobody decides is answered as cancelled.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use domain::Failure;
 use domain::agent::{AgentEvent, AgentRequest};
@@ -28,6 +29,8 @@ pub(crate) struct RequestScope<'a> {
     pub(crate) events: &'a Events,
     pub(crate) terminals: &'a Terminals,
     pub(crate) most_terminals: usize,
+    /// A clone is held while a request waits for its answer.
+    pub(crate) open: &'a Arc<()>,
 }
 
 impl RequestScope<'_> {
@@ -81,7 +84,9 @@ impl RequestScope<'_> {
         };
         let (reply, decided) = oneshot::channel();
         let is_sent = self.send(AgentRequest::Permission { call: Box::new(call), reply }).await;
+        let open = self.open.clone();
         tokio::spawn(async move {
+            let _open = open;
             let allowed = if is_sent { decided.await.ok() } else { None };
             responder.succeed(&json!({"outcome": outcome(allowed, &params.options)}));
         });
@@ -92,7 +97,9 @@ impl RequestScope<'_> {
         let (reply, read) = oneshot::channel();
         let (line, limit) = (params.line, params.limit);
         self.send(AgentRequest::ReadFile { path, line, limit, reply }).await;
+        let open = self.open.clone();
         tokio::spawn(async move {
+            let _open = open;
             match read.await {
                 Ok(Ok(content)) => responder.succeed(&json!({"content": content})),
                 Ok(Err(reason)) => responder.fail(Fault::internal(reason)),
@@ -105,7 +112,9 @@ impl RequestScope<'_> {
         let Some(path) = absolute(&params.path) else { return responder.fail(relative_path()) };
         let (reply, written) = oneshot::channel();
         self.send(AgentRequest::WriteFile { path, content: params.content, reply }).await;
+        let open = self.open.clone();
         tokio::spawn(async move {
+            let _open = open;
             match written.await {
                 Ok(Ok(())) => responder.succeed(&json!({})),
                 Ok(Err(reason)) => responder.fail(Fault::internal(reason)),
@@ -137,7 +146,9 @@ impl RequestScope<'_> {
                 responder.succeed(&json!({}));
             }
             _ => {
+                let open = self.open.clone();
                 tokio::spawn(async move {
+                    let _open = open;
                     let cancellation = responder.cancellation();
                     tokio::select! {
                         end = terminal.wait() => responder.succeed(&end),

@@ -4,13 +4,16 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::approve::Approve;
+pub(crate) use crate::arguments::{
+    ChatArguments, ConfigTask, DoctorTask, Level, ModelsTask, Role, SpecTask, StatsArguments, ThemeName,
+    ThreadsArguments,
+};
 use crate::cli_hints::find_hint;
 use crate::commands;
 use crate::commands::connect_arguments::ConnectArguments;
 use crate::output;
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// A coding assistant for every editor.
 #[derive(Parser)]
@@ -26,15 +29,6 @@ pub(crate) struct Cli {
     /// Without a command, `dragoman` opens a chat in this terminal.
     #[command(subcommand)]
     pub command: Option<Task>,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum Level {
-    Error,
-    Warn,
-    Info,
-    Debug,
-    Trace,
 }
 
 #[derive(Subcommand)]
@@ -246,157 +240,6 @@ Example:
   dragoman chat                       a new chat in this folder
   dragoman chat --continue            continue the newest one
   dragoman chat \"What is in here?\"   begin with a question";
-
-#[derive(Args, Default)]
-pub(crate) struct ChatArguments {
-    /// The first prompt.
-    pub prompt: Vec<String>,
-    /// provider/model instead of the default one.
-    #[arg(short, long)]
-    pub model: Option<String>,
-    /// `agent`, `plan` or one of your own.
-    #[arg(long)]
-    pub behavior: Option<String>,
-    /// Work in this folder.
-    #[arg(short = 'C', long, value_name = "DIR")]
-    pub cwd: Option<PathBuf>,
-    /// Another folder of the workspace; may be given several times.
-    #[arg(long, value_name = "DIR")]
-    pub add_dir: Vec<PathBuf>,
-    /// Continue the newest chat of this folder.
-    #[arg(long = "continue", conflicts_with = "session")]
-    pub newest: bool,
-    /// Continue this chat.
-    #[arg(long, value_name = "ID")]
-    pub session: Option<String>,
-    /// The background of the terminal, which decides the colors.
-    #[arg(long, value_enum)]
-    pub theme: Option<ThemeName>,
-    /// Draw at the end of the terminal's own text; its scrollback keeps the chat.
-    #[arg(long)]
-    pub inline: bool,
-}
-
-#[derive(Clone, Copy, Default, ValueEnum)]
-pub(crate) enum ThemeName {
-    /// By COLORFGBG, else dark.
-    #[default]
-    Auto,
-    Dark,
-    Light,
-}
-
-#[derive(Args)]
-pub(crate) struct StatsArguments {
-    /// Only the chats of this folder.
-    #[arg(long)]
-    pub here: bool,
-    /// How many days to look back, today included.
-    #[arg(long, default_value_t = 30, value_name = "N")]
-    pub days: u16,
-    /// For scripts.
-    #[arg(long)]
-    pub json: bool,
-    /// Write one HTML page that opens offline.
-    #[arg(long, value_name = "FILE", conflicts_with = "json")]
-    pub html: Option<PathBuf>,
-}
-
-#[derive(Subcommand)]
-pub(crate) enum DoctorTask {
-    /// Try more than 200 ways out of the sandbox on this machine, and print how many were blocked.
-    #[command(
-        after_help = "Exit code 1: an attempt got out, or there is no sandbox.\n\nExample:\n  dragoman doctor sandbox"
-    )]
-    Sandbox {
-        /// For scripts.
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-#[derive(Args)]
-pub(crate) struct ThreadsArguments {
-    /// The side that drives the conversation; detected from the first calls by default.
-    #[arg(long, value_enum)]
-    pub role: Option<Role>,
-    /// The folder to work in; the current one by default.
-    #[arg(long)]
-    pub workspace: Option<PathBuf>,
-    /// Tool calls that may run without approval, because the protocol cannot ask: `read`, or `edit,network`.
-    #[arg(long, value_enum, value_delimiter = ',')]
-    pub approve: Vec<Approve>,
-    /// A streamed message is complete after this time without a new part.
-    #[arg(long, value_name = "MILLISECONDS")]
-    pub quiet: Option<u64>,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum Role {
-    Editor,
-    Agent,
-}
-
-#[derive(Subcommand)]
-pub(crate) enum ModelsTask {
-    /// Fetch an embedded model. Without a name: list the choice, with the one that suits this machine.
-    #[command(
-        after_help = "Example:\n  dragoman models pull\n  dragoman models pull qwen2.5-coder-1.5b\n  dragoman models pull hf:OWNER/REPO/FILE.gguf"
-    )]
-    Pull { name: Option<String> },
-    /// Add a GGUF file.
-    #[command(after_help = "Example:\n  dragoman models add ~/Downloads/model.gguf")]
-    Add { file: PathBuf },
-    /// Print the family of a model and what follows from it: prompt, tools, edits. Without a name: the default model.
-    #[command(after_help = "Example:\n  dragoman models show openai/gpt-5\n  dragoman models show --json")]
-    Show {
-        model: Option<String>,
-        /// For scripts.
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-#[derive(Subcommand)]
-pub(crate) enum SpecTask {
-    /// Report the problems of a specification, like a linter.
-    #[command(after_help = "Example:\n  dragoman spec check openapi.yaml --json")]
-    Check {
-        /// A file, an http(s) address, or - for stdin.
-        spec: String,
-        /// Also fetch parts of the specification that are on the network.
-        #[arg(long)]
-        fetch_refs: bool,
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-#[derive(Subcommand)]
-pub(crate) enum ConfigTask {
-    /// Print every setting and where it comes from; secrets are masked.
-    #[command(after_help = "Example:\n  dragoman config show --json | less")]
-    Show {
-        #[arg(long)]
-        json: bool,
-    },
-    /// Report unknown keys, wrong values, rules without a tool and keys that are not supported.
-    #[command(
-        after_help = "Exit code 1: an error or a warning was found.\n\nExample:\n  dragoman config check\n  dragoman config check --json | jq -r '.notices[].text'"
-    )]
-    Check {
-        /// For scripts.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Print the JSON Schema of the settings, for editors.
-    #[command(after_help = "Example:\n  dragoman config schema > ~/.config/dragoman/config.schema.json")]
-    Schema {
-        /// Print the reference page (`dragoman docs configuration`) instead.
-        #[arg(long)]
-        markdown: bool,
-    },
-}
 
 /// A chat on a terminal; elsewhere the help.
 fn default_task() -> Task {

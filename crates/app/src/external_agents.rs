@@ -14,11 +14,11 @@ use domain::agent::{AgentOpening, ExternalAgent};
 use domain::model::{Model, ModelInfo, ModelStream, Prompt};
 use domain::{BoxFuture, Failure};
 use platform::programs::{self, Found};
-use platform::project_files;
 use process::Spawn;
 use process::sandbox::{Allowance, Facts, Grant, Mode, Sandbox};
 use serde_json::{Value, json};
 
+use crate::agent_settings;
 use crate::known_agents::{self, KNOWN_AGENTS, KnownAgent};
 use crate::sandboxing::{self, WorkspaceSandbox};
 use crate::servers;
@@ -331,7 +331,12 @@ impl Launcher for AgentLauncher {
                 spawn = spawn.directory(root);
             }
             if !self.entry.is_confined {
-                return Ok(Launch { spawn, is_confined: false, seals_forbidden: false, clean_up: None });
+                return Ok(Launch {
+                    spawn,
+                    is_confined: false,
+                    seals_forbidden: false,
+                    settings_watch: None,
+                });
             }
             self.confine(spawn, opening).await
         })
@@ -401,7 +406,7 @@ impl AgentLauncher {
             spawn: spawn.confine(sandbox, allowance),
             is_confined: is_whole,
             seals_forbidden,
-            clean_up: Some(remover(kept_state)),
+            settings_watch: Some(agent_settings::watch(kept_state)),
         })
     }
 
@@ -452,18 +457,6 @@ async fn sealed_paths(opening: &AgentOpening) -> (Vec<PathBuf>, bool) {
     };
     let sealed = tokio::task::spawn_blocking(move || tools::sealed_paths(&scope)).await;
     sealed.unwrap_or_default()
-}
-
-/// Removes settings that were not there before: the vendor's own program would obey them later.
-fn remover(kept: Vec<PathBuf>) -> Arc<dyn Fn() + Send + Sync> {
-    let missing: Vec<PathBuf> = kept.into_iter().filter(|path| path.symlink_metadata().is_err()).collect();
-    Arc::new(move || {
-        for path in &missing {
-            if path.symlink_metadata().is_ok() && project_files::remove_entry(path).is_ok() {
-                tracing::warn!(path = %path.display(), "settings that an agent made for itself were removed");
-            }
-        }
-    })
 }
 
 /// An agent for scripts.

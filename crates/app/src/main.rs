@@ -3,7 +3,9 @@
 //! Owns exit codes and the order of the start. Invariant: only protocol messages reach the stdout of a server.
 
 mod accounts;
+mod agent_settings;
 mod approve;
+mod arguments;
 mod attaching;
 mod built_in_tools;
 mod cli;

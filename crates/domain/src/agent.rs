@@ -28,7 +28,7 @@ pub trait ExternalAgent: Send + Sync {
     /// the agent's work.
     fn prompt(&self, chat: &SessionId, parts: Vec<Part>) -> AgentStream;
 
-    /// Resolves when the agent works on nothing any more: by itself, or because it was ended.
+    /// Resolves when the agent no longer works on anything: by itself, or because it was ended.
     fn wait_until_idle<'a>(&'a self, chat: &'a SessionId) -> BoxFuture<'a, ()>;
 }
 

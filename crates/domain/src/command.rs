@@ -25,6 +25,8 @@ use crate::store::{ListFilter, Preview, SessionSummary};
 use crate::tool::{Resource, ServerAction, ToolServer};
 
 pub use crate::completion::{Completed, Completion};
+pub use crate::session_settings::SessionSettings;
+pub use crate::slash_argument::SlashArgument;
 
 pub type Reply<T> = oneshot::Sender<Result<T, Failure>>;
 
@@ -271,35 +273,6 @@ pub enum FlagChange {
     },
 }
 
-/// What can be set for a chat. Only what is set changes.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct SessionSettings {
-    pub title: Option<String>,
-    /// `provider/name`.
-    pub model: Option<String>,
-    /// `agent` or `plan`, or one of the user's own. `code` means `agent`.
-    pub behavior: Option<String>,
-    pub variant: Option<String>,
-    /// Asks are answered yes by themselves; deny rules hold all the same.
-    pub trust: Option<bool>,
-}
-
-impl SessionSettings {
-    /// Takes over what `change` sets.
-    pub fn apply(&mut self, change: &SessionSettings) {
-        let SessionSettings { title, model, behavior, variant, trust } = change.clone();
-        self.title = title.or(self.title.take());
-        self.model = model.or(self.model.take());
-        self.behavior = behavior.or(self.behavior.take());
-        self.variant = variant.or(self.variant.take());
-        self.trust = trust.or(self.trust);
-    }
-
-    pub fn is_empty(&self) -> bool {
-        *self == SessionSettings::default()
-    }
-}
-
 #[derive(Clone, PartialEq, Debug)]
 pub struct SessionInfo {
     pub id: SessionId,
@@ -427,13 +400,6 @@ pub enum SlashOrigin {
     Custom,
     /// The instructions of a skill.
     Skill,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SlashArgument {
-    pub name: String,
-    pub description: Option<String>,
-    pub required: bool,
 }
 
 /// What clients show at start and when something changes.

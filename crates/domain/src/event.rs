@@ -7,12 +7,14 @@
 use std::sync::Arc;
 
 use crate::ask::{Answer, Ask};
-use crate::command::SessionSettings;
 use crate::failure::Failure;
 use crate::ids::{AskId, ItemId, SessionId, TurnId};
 use crate::item::Item;
 use crate::model::Tokens;
+use crate::session_settings::SessionSettings;
 use crate::taint::Taint;
+
+pub use crate::part::Channel;
 
 /// What a front-end receives.
 #[derive(Clone, PartialEq, Debug)]
@@ -136,14 +138,6 @@ pub enum Outcome {
     },
     /// The process died in the middle; found at the next start.
     Interrupted,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Channel {
-    Text,
-    Reasoning,
-    ToolInput,
-    ToolOutput,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,12 +1,10 @@
 //! A history is a list of items. An item is whole in itself: shown, stored and sent to a model from the same data.
 
-use std::sync::Arc;
-
-use serde_json::Value;
-
 use crate::ids::{ItemId, TurnId};
 use crate::note::Note;
 use crate::tool_call::ToolCall;
+
+pub use crate::part::{Part, PlanEntry, PlanStatus, ProviderBlock};
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Item {
@@ -77,54 +75,10 @@ pub struct HookRun {
     pub call: Option<ItemId>,
 }
 
-/// A piece of a message to a model.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Part {
-    Text {
-        text: String,
-    },
-    /// `data` is base64.
-    Image {
-        mime: String,
-        data: Arc<str>,
-    },
-}
-
-impl Part {
-    pub fn text(text: impl Into<String>) -> Self {
-        Self::Text { text: text.into() }
-    }
-}
-
-/// What a provider gave that must go back to it unchanged (a signature, an encrypted reasoning item, …).
-/// Another format ignores it.
-#[derive(Clone, PartialEq, Debug)]
-pub struct ProviderBlock {
-    /// The API format that understands `data`, e.g. `anthropic`.
-    pub format: String,
-    /// The model (`provider/name`) that made it: a signature is of no use to another.
-    pub model: String,
-    pub data: Value,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PlanEntry {
-    pub text: String,
-    pub status: PlanStatus,
-    pub priority: Option<String>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PlanStatus {
-    Pending,
-    InProgress,
-    Done,
-}
-
 impl Item {
     /// The streamed text of the item on one channel, where it has such a channel.
-    pub fn channel_text(&self, channel: crate::event::Channel) -> Option<&str> {
-        use crate::event::Channel;
+    pub fn channel_text(&self, channel: crate::part::Channel) -> Option<&str> {
+        use crate::part::Channel;
         match (&self.kind, channel) {
             (ItemKind::AgentMessage { text, .. }, Channel::Text)
             | (ItemKind::Reasoning { text, .. }, Channel::Reasoning) => Some(text),
@@ -135,8 +89,8 @@ impl Item {
     }
 
     /// The same, to be appended to.
-    pub fn channel_text_mut(&mut self, channel: crate::event::Channel) -> Option<&mut String> {
-        use crate::event::Channel;
+    pub fn channel_text_mut(&mut self, channel: crate::part::Channel) -> Option<&mut String> {
+        use crate::part::Channel;
         match (&mut self.kind, channel) {
             (ItemKind::AgentMessage { text, .. }, Channel::Text)
             | (ItemKind::Reasoning { text, .. }, Channel::Reasoning) => Some(text),

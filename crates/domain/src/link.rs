@@ -18,6 +18,8 @@ use crate::host::{Abilities, HostRequest};
 use crate::ids::{FrontendId, SessionId};
 use crate::queue::{EventReceiver, EventSender, Received, queue};
 
+pub use crate::frontend_port::FrontendPort;
+
 /// Commands waiting for the engine; a front-end that fills it waits.
 const COMMANDS: usize = 256;
 /// Host calls waiting for a front-end.
@@ -48,19 +50,6 @@ impl WeakEngine {
     /// `None` when the engine is gone.
     pub fn upgrade(&self) -> Option<Engine> {
         self.commands.upgrade().map(|commands| Engine { commands })
-    }
-}
-
-/// The engine's side of an attached front-end.
-pub struct FrontendPort {
-    pub abilities: Abilities,
-    pub events: EventSender,
-    pub host: mpsc::Sender<HostRequest>,
-}
-
-impl std::fmt::Debug for FrontendPort {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FrontendPort").field("abilities", &self.abilities).finish_non_exhaustive()
     }
 }
 

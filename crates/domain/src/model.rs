@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::agent::ExternalAgent;
 use crate::failure::Failure;
 use crate::ids::SessionId;
-use crate::item::{Part, ProviderBlock};
+use crate::part::{Part, ProviderBlock};
 use crate::tool::{TextFormat, ToolSpec};
 
 /// Something that answers prompts: a provider over HTTP or the embedded model. `app` makes them.

@@ -13,8 +13,8 @@ use crate::ask::{Answer, AskKind};
 use crate::failure::Failure;
 use crate::host::{Abilities, HostCall, HostReply};
 use crate::ids::{ItemId, SessionId};
-use crate::item::Part;
 use crate::job::{Continued, Job, JobOutput};
+use crate::part::Part;
 pub use crate::sampling::{Sample, Sampled, WebAnswer};
 use crate::taint::Taint;
 pub use crate::text_format::TextFormat;
@@ -473,7 +473,7 @@ pub enum ServerStatus {
 pub struct ServerPrompt {
     pub name: String,
     pub description: String,
-    pub arguments: Vec<crate::command::SlashArgument>,
+    pub arguments: Vec<crate::slash_argument::SlashArgument>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::ids::{AskId, SessionId};
-use crate::item::{Part, PlanEntry, ProviderBlock};
+use crate::part::{Part, PlanEntry, ProviderBlock};
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct ToolCall {

@@ -13,7 +13,7 @@ use domain::tool_call::Origin;
 use serde_json::{Value, json};
 
 use crate::session::Session;
-use crate::turn::clearing;
+use crate::turn::cleared;
 
 /// Bytes of a result.
 const MAX_RESULT: usize = 16 << 10;
@@ -98,7 +98,7 @@ impl Tool for Recall {
 /// The newest matches before the last summary, and before results that are left out.
 fn search(items: &[Item], query: &str) -> String {
     let end = items.iter().rposition(|item| matches!(item.kind, ItemKind::Compaction { .. })).unwrap_or(0);
-    let cleared = clearing::cleared_before(items);
+    let cleared = cleared::cleared_before(items);
     let end = end.max(items.partition_point(|item| Some(item.id) < cleared));
     let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
     let mut out = String::new();

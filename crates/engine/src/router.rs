@@ -44,6 +44,8 @@ pub(crate) struct Router {
     returns: mpsc::UnboundedReceiver<Message>,
     workspace_requests: mpsc::UnboundedReceiver<WorkspaceRequest>,
     resolver: mpsc::UnboundedSender<ResolveRequest>,
+    /// The program ends: nothing new begins.
+    is_down: bool,
     resolved: mpsc::UnboundedReceiver<ResolvedWorkspace>,
 }
 
@@ -81,6 +83,7 @@ impl Router {
             returns,
             workspace_requests,
             resolver,
+            is_down: false,
             resolved,
         }
     }
@@ -109,8 +112,14 @@ impl Router {
 
     /// A command that needs a workspace waits until that is there, and the later ones of its front-end with it.
     fn handle(&mut self, Envelope { front, command }: Envelope) {
-        let is_shutdown = matches!(command, Command::Shutdown { .. });
-        match self.waiting.get_mut(&front).filter(|_| !is_shutdown) {
+        // A stop is heard at once, also where its front-end waits, or the actor for a store that is away.
+        if let Command::Cancel { session } = &command
+            && let Some(live) = self.deps.live.find(session)
+        {
+            live.request_stop();
+        }
+        let passes = matches!(command, Command::Shutdown { .. } | Command::Detach);
+        match self.waiting.get_mut(&front).filter(|_| !passes) {
             Some(waiting) => waiting.push_back(command),
             None => {
                 if let Some(command) = self.resolve_for(front, command) {
@@ -138,13 +147,6 @@ impl Router {
                 let _ = reply.send(self.set_defaults(front, change));
             }
             Command::Shutdown { reply } => self.shutdown(reply),
-            Command::Cancel { session } => {
-                // Heard at once, also where the actor waits for a store that is away.
-                if let Some(live) = self.deps.live.find(&session) {
-                    live.request_stop();
-                }
-                self.send(front, &session.clone(), Command::Cancel { session }, None);
-            }
             Command::Jobs { .. } | Command::StopJob { .. } | Command::JobOutput { .. } => {
                 // A chat may work in a workspace that its front-end has left.
                 let sources = self.workspaces.iter().flat_map(|known| known.workspace.sources.clone());
@@ -195,6 +197,9 @@ impl Router {
     fn detach(&mut self, id: FrontendId) {
         let Some(frontend) = self.frontends.remove(&id) else { return };
         self.entered.remove(&id);
+        for command in self.waiting.remove(&id).into_iter().flatten() {
+            refuse(command, Failure::closed());
+        }
         self.sessions.retain(|_, mailbox| !mailbox.is_closed());
         for mailbox in self.sessions.values() {
             let _ = mailbox.send(Message { frontend: Some(frontend.clone()), command: Command::Detach });

@@ -18,7 +18,6 @@ use crate::servers::{self, ToolLimit};
 /// Settings with the history of a program can be large.
 const MAX_BYTES: u64 = 32 << 20;
 const MAX_TEXT_BYTES: u64 = 256 << 10;
-const COPY_INSTRUCTIONS: &str = "it is not read here; copy what still holds into AGENTS.md";
 pub(super) const NO_EQUIVALENT: &str = "it has no equivalent here";
 
 pub(super) fn read(plan: &mut Plan<'_>, program: Program) {

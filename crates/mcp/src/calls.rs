@@ -10,24 +10,19 @@ use std::time::{Duration, Instant};
 
 use domain::CancellationToken;
 use domain::tool::ToolContext;
-use rpc::RequestError;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::client::{Client, MAX_INPUT_ROUNDS, describe_error};
-use crate::tasks::{TaskLimits, task_member, wait_for_task};
+use crate::request_error::describe_error;
 use crate::text::single_line;
-use crate::wire::{CallResult, Progress};
+use crate::wire::Progress;
 
 /// How many times progress may extend the deadline.
-const MAX_DEADLINE_EXTENSIONS: u32 = 10;
+pub(crate) const MAX_DEADLINE_EXTENSIONS: u32 = 10;
 
 /// Progress is shown at most this often.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
-
-/// The deadline of the peer. The deadline of the call always comes first.
-const PEER_TIMEOUT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 const MAX_PROGRESS_LENGTH: usize = 500;
 
@@ -65,50 +60,14 @@ pub(crate) enum CallError {
 }
 
 /// Takes the call out of the table when it is finished, also when its future is dropped.
-struct CallGuard<'a> {
+pub(crate) struct CallGuard<'a> {
     calls: &'a Calls,
-    number: u64,
-    call: Arc<ActiveCall>,
-}
-
-/// Calls a tool and waits.
-pub(crate) async fn call(
-    client: &Client,
-    (tool, runs_as_task): (&str, bool),
-    arguments: &Value,
-    context: Arc<dyn ToolContext>,
-    stop: &CancellationToken,
-    deadline: Duration,
-) -> Result<CallResult, CallError> {
-    let entry = client.calls.register(context);
-    let method = "tools/call";
-    let failed = |error: RequestError| CallError::Failed(describe_error(method, &error, deadline));
-    let meta = json!({"progressToken": entry.number});
-    let mut params = client.params(json!({"name": tool, "arguments": arguments, "_meta": meta}));
-    let longest = deadline.saturating_mul(MAX_DEADLINE_EXTENSIONS);
-    if runs_as_task {
-        params["task"] = task_member(longest);
-    }
-    for _ in 0..MAX_INPUT_ROUNDS {
-        let request = client.outgoing.request(method, &params, PEER_TIMEOUT);
-        let reply = entry.call.wait(request, stop, deadline).await?;
-        if runs_as_task {
-            return wait_for_task(client, &entry.call, &reply, TaskLimits { stop, deadline, longest }).await;
-        }
-        let Some(required) = client.input_required(&reply) else {
-            return serde_json::from_str(reply.get()).map_err(RequestError::Unexpected).map_err(failed);
-        };
-        params = tokio::select! {
-            biased;
-            () = stop.cancelled() => return Err(CallError::Stopped),
-            params = client.with_input(params, required, Some(&entry.call)) => params.map_err(CallError::Failed)?,
-        };
-    }
-    Err(CallError::Failed(format!("It asked for input more than {MAX_INPUT_ROUNDS} times.")))
+    pub number: u64,
+    pub call: Arc<ActiveCall>,
 }
 
 impl Calls {
-    fn register(&self, context: Arc<dyn ToolContext>) -> CallGuard<'_> {
+    pub(crate) fn register(&self, context: Arc<dyn ToolContext>) -> CallGuard<'_> {
         let call = Arc::new(ActiveCall {
             context,
             finished: CancellationToken::new(),
@@ -159,7 +118,7 @@ impl Calls {
 
 impl ActiveCall {
     /// Waits for the answer to a request of this call.
-    async fn wait(
+    pub(crate) async fn wait(
         &self,
         mut request: rpc::Request,
         stop: &CancellationToken,

@@ -14,11 +14,12 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::client::Client;
+use crate::definitions::{PromptDefinition, ToolDefinition};
+use crate::digest::DefinitionHash;
 use crate::era::Era;
 use crate::handler::Lists;
-use crate::http::{ParamHeader, param_headers};
-use crate::pins::{DefinitionHash, Digest};
-use crate::resources::ResourceTemplate;
+use crate::http::param_headers;
+use crate::read_cache::ResourceTemplate;
 use crate::text::{plain_name, sanitize, single_line};
 use crate::uri_template::UriTemplate;
 use crate::wire::{Page, PromptItem, ResourceItem, TemplateItem, ToolItem};
@@ -33,34 +34,6 @@ const MAX_DESCRIPTION_LENGTH: usize = 4 << 10;
 const MAX_LINE_LENGTH: usize = 400;
 const MAX_URI_LENGTH: usize = 2 << 10;
 const MAX_SCHEMA_BYTES: usize = 32 << 10;
-
-/// A tool as its server defines it and as we offer it.
-pub(crate) struct ToolDefinition {
-    /// The name the server knows it by.
-    pub wire_name: String,
-    pub spec: ToolSpec,
-    /// The server says that it changes nothing. A hint: see `tool`.
-    pub read_only_hint: bool,
-    pub digest: Digest,
-    /// The server runs it as a task of the protocol only.
-    pub runs_as_task: bool,
-    /// Arguments that are repeated as headers over HTTP.
-    pub param_headers: Vec<ParamHeader>,
-    /// The definition as JSON: what its digest covers, and nothing else.
-    pub source: String,
-}
-
-pub(crate) struct PromptDefinition {
-    pub wire_name: String,
-    pub prompt: ServerPrompt,
-}
-
-impl PromptDefinition {
-    /// The same without the name of the server in its name.
-    pub(crate) fn as_named_by_server(&self) -> ServerPrompt {
-        ServerPrompt { name: self.wire_name.clone(), ..self.prompt.clone() }
-    }
-}
 
 /// Tools that could be read, and why others were left out.
 #[derive(Default)]

@@ -17,13 +17,11 @@ use crate::era::Era;
 use crate::form;
 use crate::handler::ChangedLists;
 use crate::http::Refusal;
-use crate::resources::ReadCache;
+use crate::read_cache::ReadCache;
+use crate::request_error::describe_error;
 use crate::sampling;
 use crate::text::single_line;
 use crate::wire::{self, Capabilities, InputRequired, Offered};
-
-/// Of a message that a server gave with an error.
-const MAX_REASON_LENGTH: usize = 2_000;
 
 /// How often a server may ask for more input before it gives a result.
 pub(crate) const MAX_INPUT_ROUNDS: usize = 10;
@@ -193,23 +191,6 @@ impl Client {
         match call.filter(|call| call.open_form()) {
             Some(call) => Ok(form::ask_user(call, form).await),
             None => Ok(json!({"action": "decline"})),
-        }
-    }
-}
-
-/// Why a request has no result, as a sentence about the server.
-pub(crate) fn describe_error(method: &str, error: &RequestError, deadline: Duration) -> String {
-    match error {
-        RequestError::Fault(fault) => {
-            format!("It answered {method} with: {}", single_line(&fault.message, MAX_REASON_LENGTH))
-        }
-        RequestError::Deadline => format!("It did not answer {method} within {} s.", deadline.as_secs()),
-        RequestError::Closed => "It has ended.".to_owned(),
-        RequestError::Full => "It does not read what it is sent.".to_owned(),
-        RequestError::TooLarge => format!("Its answer to {method} is too large."),
-        RequestError::Unserializable(_) => "The arguments cannot be written as JSON.".to_owned(),
-        RequestError::Unexpected(error) => {
-            format!("Its answer to {method} is not as the protocol has it: {error}.")
         }
     }
 }

@@ -14,19 +14,17 @@ use serde_json::{Value, json};
 
 use crate::auth::Authorization;
 use crate::calls::Calls;
-use crate::catalog::ToolDefinition;
-use crate::client::{Client, ClientFacts, describe_error};
+use crate::client::{Client, ClientFacts};
+use crate::definitions::ToolDefinition;
 use crate::era::{self, Era};
 use crate::handler::{ChangedLists, ServerMessageHandler};
 use crate::http::{self, HttpBridge, Refusal};
-use crate::resources::ReadCache;
+use crate::read_cache::ReadCache;
+use crate::request_error::describe_error;
 use crate::server_state::ServerState;
 use crate::stdio::{self, ServerProcess, ServerProgram};
 use crate::text::{Secrets, single_line};
 use crate::wire::{self, Discovered, Initialized, Offered, STATELESS_ERRORS, STATELESS_VERSION, VERSIONS};
-
-/// The largest message a server may send.
-pub(crate) const MAX_MESSAGE_BYTES: usize = 16 << 20;
 
 /// How long a server may take to exit after its input was closed, before it is killed.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(300);
@@ -444,7 +442,7 @@ async fn authorization(
 
 fn peer_options() -> PeerOptions {
     PeerOptions {
-        message_limit: MAX_MESSAGE_BYTES,
+        message_limit: wire::MAX_MESSAGE_BYTES,
         in_flight_limit: 16,
         stall_limit: Duration::from_secs(20),
         cancel: Some(CancelMethod { method: "notifications/cancelled", parameter: "requestId" }),

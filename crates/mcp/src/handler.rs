@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use crate::calls::Calls;
 use crate::form;
-use crate::resources::ReadCache;
+use crate::read_cache::ReadCache;
 use crate::sampling;
 use crate::text::{Secrets, single_line};
 use crate::wire::{LogMessage, Progress, UpdatedResource};

@@ -10,6 +10,7 @@ mod message;
 mod network;
 mod old;
 mod param_headers;
+mod refusal;
 mod response;
 mod sending;
 
@@ -30,6 +31,7 @@ use exchange::Exchange;
 use message::{MessageKind, OutgoingMessage};
 pub(crate) use network::{client, is_local};
 pub(crate) use param_headers::{ParamHeader, param_headers};
+pub(crate) use refusal::Refusal;
 pub(crate) use response::read_limited;
 
 use crate::auth::Authorization;
@@ -44,15 +46,6 @@ const MAX_OUTGOING_BYTES: usize = 256 << 20;
 const MAX_LINES: usize = 16;
 
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// A server refused a request.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Refusal {
-    /// A sentence about the server.
-    pub reason: String,
-    /// A login could help.
-    pub is_login: bool,
-}
 
 /// The task behind the byte stream.
 pub(crate) struct HttpBridge {

@@ -10,30 +10,13 @@ use domain::names::kebab_case;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::catalog::{ToolDefinition, read_tools};
+use crate::catalog::read_tools;
+use crate::definitions::KeptList;
+use crate::digest::{DefinitionHash, Digest};
 use crate::options::ServerConfig;
-use crate::pins::{DefinitionHash, Digest};
 
 /// Longer lists are not kept.
 const MAX_BYTES: usize = 1 << 20;
-
-/// A place for small texts by key. Errors are its own to report: a list that is lost costs a wait, nothing else.
-pub trait ListStore: Send + Sync {
-    fn read(&self, key: &str) -> Option<String>;
-    fn write(&self, key: &str, text: &str);
-    fn remove(&self, key: &str);
-}
-
-/// What is known of a server from earlier processes.
-#[derive(Clone, Default)]
-pub(crate) struct KeptList {
-    pub tools: Vec<Arc<ToolDefinition>>,
-    pub instructions: Option<String>,
-    /// It has resources, so the tool that reads them is offered.
-    pub has_resources: bool,
-    /// It began with `initialize`, so that the next start asks for nothing else first.
-    pub has_handshake: bool,
-}
 
 #[derive(Serialize, Deserialize)]
 struct Record {

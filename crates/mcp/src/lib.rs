@@ -13,19 +13,27 @@
 //! * **One peer, two carriers.** Standard pipes and streamable HTTP both end in a byte stream under [`rpc::Peer`].
 
 mod auth;
+mod calling;
 mod calls;
 mod catalog;
 mod client;
 mod connection;
 mod content;
+mod definitions;
+mod digest;
 mod era;
 mod form;
 mod handler;
 mod http;
 mod kept;
 mod lifecycle;
+mod list_store;
+mod offered_tools;
 mod options;
 mod pins;
+mod read_cache;
+mod request_error;
+mod resource_tool_spec;
 mod resources;
 mod sampling;
 pub mod served;
@@ -42,6 +50,6 @@ pub use auth::{
     Identity, Keyring, LoginDone, LoginPrompt, LoginStore, OauthGrant, OauthLookup, OauthSettings,
     SealedLogins, client_metadata,
 };
-pub use kept::ListStore;
+pub use list_store::ListStore;
 pub use options::{Lookup, OpenBrowser, Options, ServerConfig, ServerDisplay};
 pub use supervisor::{Supervisor, session_servers};

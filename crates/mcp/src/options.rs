@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::auth::{LoginStore, OauthLookup, OauthSettings};
-use crate::kept::ListStore;
+use crate::list_store::ListStore;
 use domain::command::{ServerSpec, ServerTransport};
 use domain::{BoxFuture, Failure};
 use process::sandbox::{Grant, Sandbox};

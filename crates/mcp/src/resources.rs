@@ -4,83 +4,29 @@
 //! Invariants: the tool is one of its server, so rules, questions and taint treat it like the others; a kept resource is used
 //! only as long as its server said, and never after that server said that it changed; a wait for completions is short.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use domain::tool::{Invocation, Resource, Review, Scope, Tool, ToolEffect, ToolResult, ToolSpec};
-use domain::tool_call::Origin;
+use domain::tool::{Invocation, Resource, Review, Scope, Tool, ToolResult, ToolSpec};
 use domain::{BoxFuture, Failure, Part};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::catalog::PromptDefinition;
 use crate::client::Client;
 use crate::content;
+use crate::definitions::PromptDefinition;
+use crate::read_cache::ResourceTemplate;
+use crate::resource_tool_spec::{READ_TOOL, tool_spec};
 use crate::server_state::ServerState;
 use crate::text::single_line;
-use crate::uri_template::{TypedUri, UriTemplate};
+use crate::uri_template::TypedUri;
 use crate::wire::{Completed, ReadResult};
 
-/// The name of the tool, beside the tools of its server.
-pub(crate) const READ_TOOL: &str = "read_mcp_resource";
-
-const MAX_KEPT: usize = 64;
-/// However long a server says, and however large the text.
-const MAX_AGE: Duration = Duration::from_secs(3600);
-const MAX_KEPT_BYTES: usize = 64 << 10;
 /// Entries of one listing.
 const MAX_LISTED: usize = 200;
 const COMPLETION_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_COMPLETIONS: usize = 20;
 const MAX_VALUE_LENGTH: usize = 400;
-
-/// A template as it is shown and as it is typed.
-#[derive(Clone)]
-pub(crate) struct ResourceTemplate {
-    /// Its `uri` is the template.
-    pub resource: Resource,
-    /// `None`: the template cannot be completed.
-    pub template: Option<Arc<UriTemplate>>,
-}
-
-/// What servers of the stateless era allow to be kept (`ttlMs`), for one connection.
-#[derive(Default)]
-pub(crate) struct ReadCache(Mutex<HashMap<String, (Instant, Vec<Part>)>>);
-
-impl ReadCache {
-    fn get(&self, uri: &str) -> Option<Vec<Part>> {
-        let kept = self.kept();
-        kept.get(uri).filter(|(until, _)| Instant::now() < *until).map(|(_, parts)| parts.clone())
-    }
-
-    fn keep(&self, uri: &str, parts: &[Part], fresh_for: Duration) {
-        let size = |part: &Part| match part {
-            Part::Text { text } => text.len(),
-            Part::Image { data, .. } => data.len(),
-        };
-        if fresh_for.is_zero() || parts.iter().map(size).sum::<usize>() > MAX_KEPT_BYTES {
-            return;
-        }
-        let (mut kept, now) = (self.kept(), Instant::now());
-        kept.retain(|_, (until, _)| now < *until);
-        if kept.len() < MAX_KEPT {
-            kept.insert(uri.to_owned(), (now + fresh_for.min(MAX_AGE), parts.to_vec()));
-        }
-    }
-
-    /// `None`: any of them may have changed.
-    pub(crate) fn forget(&self, uri: Option<&str>) {
-        match uri {
-            Some(uri) => drop(self.kept().remove(uri)),
-            None => self.kept().clear(),
-        }
-    }
-
-    fn kept(&self) -> MutexGuard<'_, HashMap<String, (Instant, Vec<Part>)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl ServerState {
     pub(crate) async fn read_resource(&self, uri: &str) -> Result<Vec<Part>, Failure> {
@@ -238,23 +184,6 @@ fn wanted_uri(input: &Value) -> Option<&str> {
     input["uri"].as_str().map(str::trim).filter(|uri| !uri.is_empty())
 }
 
-pub(crate) fn tool_spec(server: &str) -> ToolSpec {
-    ToolSpec {
-        name: READ_TOOL.to_owned(),
-        server: server.to_owned(),
-        origin: Origin::Mcp,
-        description: format!(
-            "Reads a resource of the MCP server {server} by its URI. Without a URI it lists the resources and the templates \
-             of URIs that can be read."
-        ),
-        input_schema: json!({"type": "object", "properties": {
-            "uri": {"type": "string", "description": "The URI of the resource."},
-            "query": {"type": "string", "description": "Lists only what has this text in its name, URI or description."},
-        }}),
-        effect: ToolEffect::Other,
-    }
-}
-
 impl Tool for ResourceTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
@@ -283,27 +212,5 @@ impl Tool for ResourceTool {
         Box::pin(async move {
             self.answer(call).await.unwrap_or_else(|failure| ToolResult::error(failure.to_string()))
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_resource_is_kept_as_long_as_its_server_says() {
-        let (cache, parts) = (ReadCache::default(), [Part::text("one")]);
-        cache.keep("a", &parts, Duration::from_secs(60));
-        cache.keep("b", &parts, Duration::ZERO);
-        cache.keep("c", &parts, Duration::from_nanos(1));
-        cache.keep("d", &[Part::text("x".repeat(MAX_KEPT_BYTES + 1))], Duration::from_secs(60));
-        cache.keep("e", &parts, Duration::from_secs(60));
-        std::thread::sleep(Duration::from_millis(1));
-        let kept = |uri: &str| cache.get(uri).is_some();
-        assert_eq!(["a", "b", "c", "d", "e"].map(kept), [true, false, false, false, true]);
-        cache.forget(Some("a"));
-        assert_eq!(["a", "e"].map(kept), [false, true]);
-        cache.forget(None);
-        assert!(!kept("e"));
     }
 }

@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use domain::tool::{Resource, ServerStatus, Tool, ToolServer};
+use domain::tool::{Resource, ServerStatus, ToolServer};
 use domain::tool_call::Origin;
 use domain::{CancellationToken, Failure, FailureKind};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::catalog::{PromptDefinition, ToolDefinition};
 use crate::client::Client;
-use crate::kept::{self, KeptList};
+use crate::definitions::{KeptList, PromptDefinition, ToolDefinition};
+use crate::kept;
 use crate::options::{Options, ServerConfig};
-use crate::resources::{self, READ_TOOL, ResourceTemplate, ResourceTool};
-use crate::tool::McpTool;
+use crate::read_cache::ResourceTemplate;
+use crate::resource_tool_spec::{READ_TOOL, tool_spec};
 
 /// A server of which nothing is known is worth this wait, once.
 const FIRST_LIST_WAIT: Duration = Duration::from_secs(2);
@@ -202,23 +202,11 @@ impl ServerState {
                 .tools
                 .iter()
                 .map(|definition| definition.spec.clone())
-                .chain(offer.reads_resources().then(|| resources::tool_spec(&self.config.name)))
+                .chain(offer.reads_resources().then(|| tool_spec(&self.config.name)))
                 .collect(),
             prompts: offer.prompts.iter().map(|entry| entry.as_named_by_server()).collect(),
             resources: offer.resources,
         }
-    }
-
-    pub(crate) fn tools(self: &Arc<Self>) -> Vec<Arc<dyn Tool>> {
-        let tool = |definition| -> Arc<dyn Tool> { Arc::new(McpTool { state: self.clone(), definition }) };
-        self.refresh_old_lists();
-        let offer = self.offer();
-        let reader = offer.reads_resources();
-        let mut tools: Vec<Arc<dyn Tool>> = offer.tools.into_iter().map(tool).collect();
-        if reader {
-            tools.push(Arc::new(ResourceTool::new(self.clone())));
-        }
-        tools
     }
 
     /// Lists that the server called fresh only until now are read again, for the next time.
@@ -330,7 +318,7 @@ impl Offer {
     }
 
     /// Whether our tool for resources is offered: a tool of the server with its name comes first.
-    fn reads_resources(&self) -> bool {
+    pub(crate) fn reads_resources(&self) -> bool {
         self.has_resources() && self.tools.iter().all(|tool| tool.spec.name != READ_TOOL)
     }
 

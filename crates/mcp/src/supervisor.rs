@@ -17,8 +17,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::auth::{self, Authorization, LoginDone, LoginPrompt};
 use crate::content;
-use crate::kept::{self, ListStore};
+use crate::kept;
 use crate::lifecycle::{LifecycleCommand, run_server_task};
+use crate::list_store::ListStore;
 use crate::options::{Options, ServerConfig};
 use crate::server_state::ServerState;
 use crate::text::single_line;

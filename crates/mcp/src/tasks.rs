@@ -12,7 +12,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::calls::{ActiveCall, CallError};
-use crate::client::{Client, describe_error};
+use crate::client::Client;
+use crate::request_error::describe_error;
 use crate::text::single_line;
 use crate::wire::CallResult;
 

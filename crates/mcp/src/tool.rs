@@ -11,9 +11,10 @@ use domain::{BoxFuture, Part};
 use process::sandbox::stopped::{self, Stopped};
 use serde_json::Value;
 
-use crate::calls::{self, CallError};
-use crate::catalog::ToolDefinition;
+use crate::calling;
+use crate::calls::CallError;
 use crate::content;
+use crate::definitions::ToolDefinition;
 use crate::server_state::ServerState;
 
 pub(crate) struct McpTool {
@@ -53,7 +54,7 @@ impl McpTool {
         };
         let deadline = self.state.options.call_timeout;
         let tool = (self.definition.wire_name.as_str(), self.definition.runs_as_task);
-        let called = calls::call(&client, tool, &input, context, &cancel, deadline).await;
+        let called = calling::call(&client, tool, &input, context, &cancel, deadline).await;
         let mut result = match called {
             Ok(result) => content::from_call(result),
             Err(CallError::Stopped) => ToolResult::error("The call was stopped before the server answered."),

@@ -13,6 +13,9 @@ pub(crate) const VERSIONS: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26",
 /// The stateless revision: no handshake, every request says who asks and what the client can do.
 pub(crate) const STATELESS_VERSION: &str = "2026-07-28";
 
+/// The largest message a server may send.
+pub(crate) const MAX_MESSAGE_BYTES: usize = 16 << 20;
+
 /// The errors that only servers of the stateless era give.
 pub(crate) const STATELESS_ERRORS: std::ops::RangeInclusive<i64> = -32022..=-32020;
 

@@ -2,8 +2,6 @@
 //!
 //! Invariants: `selectModel` names a model of `models`; a server is sent again only when something about it changed.
 
-use std::collections::HashMap;
-
 use domain::Command;
 use domain::command::{Catalog, SlashArgument};
 use domain::event::CatalogKind;
@@ -14,39 +12,12 @@ use crate::from_wire;
 use crate::jobs;
 use crate::providers;
 pub(crate) use crate::selection::agent_name;
-use crate::serve::Server;
+use crate::sent::ServersStart;
+use crate::server::Server;
 use crate::wire::notifications::{
     BehaviorConfig, ChatConfig, ConfigUpdated, InitProgress, McpDetails, OfferedArgument, OfferedPrompt,
     OfferedResource, OfferedTool, ServerRemoved, ServerUpdated,
 };
-
-/// What the client has been sent of the lists.
-#[derive(Default)]
-pub(crate) struct SentCatalog {
-    /// The client said `initialized`: it gets changes from now on.
-    is_announced: bool,
-    /// Something changed before that.
-    is_stale: bool,
-    selected_model: Option<String>,
-    servers: HashMap<String, ServerUpdated>,
-    servers_start: ServersStart,
-}
-
-/// Whether the client has been shown that servers start.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum ServersStart {
-    #[default]
-    Unshown,
-    Shown,
-    Finished,
-}
-
-impl SentCatalog {
-    /// The name of a server as the engine knows it.
-    pub(crate) fn known_name(&self, name: &str) -> Option<String> {
-        self.servers.keys().find(|known| domain::names::is_same_name(known, name)).cloned()
-    }
-}
 
 /// Sends everything for the first time.
 pub(crate) async fn announce(server: &mut Server) {

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::reply::Reply;
 use crate::rewriting::without_fences;
-use crate::serve::Server;
+use crate::server::Server;
 use crate::wire::completion::{CompletionItem, CompletionParams, CompletionProblem, CompletionResult};
 use crate::wire::requests::{CompletionInline, Method};
 use crate::wire::{LinePosition, Range};

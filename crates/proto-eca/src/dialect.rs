@@ -2,57 +2,17 @@
 //!
 //! Owns nothing of a connection. Invariant: no other file asks which dialect a client speaks.
 
-use domain::command::{Accepted, AcceptedStatus, Catalog};
-use domain::{Abilities, AskId, Event, Failure, FailureKind, ItemId, SessionId};
+use domain::command::{AcceptedStatus, Catalog};
+use domain::{Abilities, FailureKind};
 
+use crate::dialect_interface::{Dialect, Projection, Prompted};
 use crate::draft::Draft;
 use crate::from_wire;
 use crate::pending_logins;
 use crate::reply::Reply;
-use crate::serve::Server;
+use crate::server::Server;
 use crate::to_wire::{self, PublishedProjection};
-use crate::wire::ChatId;
-use crate::wire::notifications::Outbound;
 use crate::wire::requests::{InitializeParams, Prompt, PromptResult};
-
-/// What a client speaks.
-pub(crate) trait Dialect: Send + Sync {
-    fn name(&self) -> &'static str;
-
-    /// A projection for a chat that the client has not seen.
-    fn new_projection(&self) -> Box<dyn Projection>;
-
-    /// Adapts the abilities that the client named to those of its dialect.
-    fn adapt(&self, abilities: &mut Abilities);
-
-    /// Whether the client knows a notification.
-    fn knows(&self, notification: &str) -> bool;
-
-    /// The model that a client means.
-    fn model(&self, catalog: &Catalog, name: String) -> Option<String>;
-
-    /// Answers a prompt and shows what went wrong with it.
-    fn answer_prompt(&self, server: &mut Server, prompted: Prompted, reply: Reply<Prompt>);
-}
-
-/// A prompt that the engine has accepted or refused.
-pub(crate) struct Prompted {
-    pub session: SessionId,
-    /// The client learns the chat's id from the response.
-    pub is_new: bool,
-    pub outcome: Result<Accepted, Failure>,
-}
-
-/// Events of one chat to notifications.
-pub(crate) trait Projection: Send {
-    fn project<'a>(&mut self, chat: ChatId<'a>, event: &'a Event) -> Vec<Outbound<'a>>;
-
-    /// The ask that waits on a tool call, by the id that the client has of it.
-    fn ask_of(&self, call: &str) -> Option<AskId>;
-
-    /// The id that the client has of a call.
-    fn call_id(&self, call: ItemId) -> String;
-}
 
 pub(crate) static PUBLISHED: Published = Published;
 pub(crate) static DRAFT: Draft = Draft;

@@ -11,13 +11,13 @@ use domain::event::{Channel, EventBody, Fact};
 use domain::item::{Item, ItemKind};
 use domain::tool_call::{Details, FileChange, ToolCall, ToolState};
 use domain::{Abilities, AskId, Event, ItemId, Outcome, TextCursor};
-use serde::Serialize;
 
-use crate::dialect::{Dialect, Projection, Prompted};
+use crate::dialect_interface::{Dialect, Projection, Prompted};
 use crate::reply::Reply;
-use crate::serve::Server;
+use crate::server::Server;
 use crate::to_wire::message;
 use crate::wire::ChatId;
+use crate::wire::draft::{ChangedLines, CodeBlock, DraftBody, DraftContent, FileEdit, Metadata};
 use crate::wire::notifications::{Notification, Outbound, ShowMessage};
 use crate::wire::requests::{Prompt, PromptResult};
 
@@ -67,61 +67,6 @@ impl Dialect for Draft {
 struct DraftProjection {
     cursors: HashMap<ItemId, TextCursor>,
     tokens: u64,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct DraftContent<'a> {
-    pub chat_id: ChatId<'a>,
-    pub content: DraftBody<'a>,
-    pub is_complete: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Metadata>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Metadata {
-    pub tokens_used: u64,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub(crate) enum DraftBody<'a> {
-    Text {
-        text: Cow<'a, str>,
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        code_blocks: Vec<CodeBlock<'a>>,
-    },
-    FileChange {
-        description: Cow<'a, str>,
-        manual_approval: bool,
-        file: String,
-        changes: Vec<FileEdit>,
-    },
-}
-
-#[derive(Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct CodeBlock<'a> {
-    pub code: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub language: Option<&'a str>,
-}
-
-#[derive(Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "kind", rename_all = "camelCase")]
-pub(crate) enum FileEdit {
-    Create { content: String },
-    Change { content: String, range: ChangedLines },
-    Delete { range: ChangedLines },
-}
-
-/// 1-based, inclusive.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ChangedLines {
-    start_line: usize,
-    end_line: usize,
 }
 
 impl Projection for DraftProjection {

@@ -7,7 +7,7 @@ use domain::{Command, ItemId};
 use rpc::Fault;
 
 use crate::reply::Reply;
-use crate::serve::Server;
+use crate::server::Server;
 use crate::sessions::change_history;
 use crate::wire::Empty;
 use crate::wire::requests::{AddFlag, FlagParams, Method, RemoveFlag};

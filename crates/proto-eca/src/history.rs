@@ -12,8 +12,8 @@ use domain::{Event, Fact, ItemId, Recorded, SessionId, replay};
 use serde_json::Value;
 
 use crate::reply::Reply;
-use crate::serve::Server;
-use crate::sessions::read_facts;
+use crate::server::Server;
+use crate::session_facts::read_facts;
 use crate::wire::contents::Content;
 use crate::wire::history::{HistoryMeta, HistoryParams, HistoryProblem, HistoryResult};
 use crate::wire::notifications::Outbound;

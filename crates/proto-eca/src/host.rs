@@ -11,7 +11,7 @@ use rpc::Outgoing;
 
 use crate::forms;
 use crate::from_wire;
-use crate::serve::Server;
+use crate::server::Server;
 use crate::wire::LinePosition;
 use crate::wire::notifications::{
     ASK_QUESTION, DiagnosticsParams, DiagnosticsResult, GET_DEFINITION, GET_DIAGNOSTICS, GET_REFERENCES,

@@ -8,12 +8,12 @@ use domain::command::{SessionInfo, SessionSettings, TurnLimits, UserPrompt};
 use domain::link::Commands;
 use domain::{Command, Failure, FailureKind, SessionId};
 
-use crate::dialect::Prompted;
+use crate::dialect_interface::Prompted;
 use crate::from_wire;
 use crate::prompting;
 use crate::reply::Reply;
-use crate::serve::Server;
-use crate::sessions;
+use crate::server::Server;
+use crate::session_facts;
 use crate::wire::notifications::Opened;
 use crate::wire::requests::{InlinePrompt, InlinePromptParams, Prompt, PromptParams};
 
@@ -136,7 +136,7 @@ fn begin(server: &mut Server, found: Found, mut prompt: PromptParams, reply: Rep
     let session = info.id.clone();
     server.follow(session.clone(), info.newest);
     server.set_model(&session, info.settings.model.as_deref());
-    sessions::tell_of_holder(server, &info);
+    session_facts::tell_of_holder(server, &info);
     if is_inline(info.settings.title.as_deref()) {
         server.mark_inline(&session);
         set_agent(server, &mut prompt);

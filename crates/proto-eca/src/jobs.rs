@@ -8,7 +8,7 @@ use domain::job::{Job, JobStatus};
 use domain::{Command, Failure};
 
 use crate::reply::Reply;
-use crate::serve::Server;
+use crate::server::Server;
 use crate::wire::Empty;
 use crate::wire::jobs::{JobList, JobOutputResult, JobParams, JobSummary, KillResult, OutputLine};
 use crate::wire::requests::{JobsKill, JobsList, JobsReadOutput};

@@ -10,11 +10,12 @@ use domain::{Command, Failure};
 use rpc::Fault;
 
 use crate::catalog;
-use crate::dialect::{self, Dialect};
-use crate::dispatch::fault_of;
+use crate::dialect;
+use crate::dialect_interface::Dialect;
+use crate::faults::fault_of;
 use crate::from_wire;
 use crate::reply::Reply;
-use crate::serve::Server;
+use crate::server::Server;
 use crate::settings::respond_or_show;
 use crate::to_wire;
 use crate::wire::Empty;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::catalog;
 use crate::from_wire;
 use crate::reply::Reply;
-use crate::serve::Server;
+use crate::server::Server;
 use crate::settings::respond_or_show;
 use crate::wire::Empty;
 use crate::wire::notifications::ShowMessage;

@@ -9,8 +9,8 @@ use domain::command::SessionInfo;
 use domain::store::Preview;
 use domain::{Ask, BoxFuture, Command, Failure, ItemId, SessionId, replay};
 
-use crate::serve::Server;
-use crate::sessions::open_questions;
+use crate::server::Server;
+use crate::session_facts::open_questions;
 use crate::wire::history::{HistoryMeta, HistoryParams};
 use crate::wire::notifications::{Cleared, Opened};
 

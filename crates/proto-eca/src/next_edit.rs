@@ -10,7 +10,7 @@ use domain::command::Completion;
 
 use crate::completing::{self, CURSOR};
 use crate::reply::Reply;
-use crate::serve::Server;
+use crate::server::Server;
 use crate::wire::completion::{CompletionItem, NextEditParams};
 use crate::wire::requests::CompletionNextEdit;
 use crate::wire::{LinePosition, Range};

@@ -4,39 +4,20 @@
 //! Invariants: every response leaves, at the latest after `ANSWER_TIMEOUT`; a client that does not know its chat's id
 //! yet gets no content of the chat before the response; other clients get every content at once.
 
-use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use domain::command::Accepted;
 use domain::event::{EventBody, Outcome};
 use domain::item::ItemKind;
-use domain::{Event, Fact, FailureKind, SessionId, TurnId};
+use domain::{Event, Fact, FailureKind, SessionId};
 
 use crate::reply::Reply;
-use crate::serve::Server;
+use crate::sent::PendingPrompt;
+use crate::server::Server;
 use crate::wire::requests::{Prompt, PromptResult};
 
 /// A provider refuses a key at once; a model may think for minutes.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
-
-#[derive(Default)]
-pub(crate) struct PendingLogins {
-    /// Providers that have answered.
-    proven: HashSet<String>,
-    waiting: HashMap<SessionId, PendingPrompt>,
-}
-
-struct PendingPrompt {
-    turn: TurnId,
-    /// The events that come belong to its turn.
-    has_begun: bool,
-    /// Another model may answer instead of the requested one.
-    is_warned: bool,
-    model: String,
-    reply: Reply<Prompt>,
-    /// Events that the client gets after the response.
-    held: Option<Vec<Event>>,
-}
 
 /// Responds now where no provider is asked or the provider has answered before, else when it answers. `hold`: the
 /// client gets nothing of the chat before the response.

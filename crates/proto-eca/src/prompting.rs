@@ -3,12 +3,14 @@
 use domain::command::{SessionSettings, TurnLimits, UserPrompt, known_behavior};
 use domain::{Command, Failure, SessionId};
 
-use crate::dialect::{DRAFT, Prompted};
+use crate::dialect::DRAFT;
+use crate::dialect_interface::Prompted;
 use crate::from_wire;
 use crate::lifecycle;
 use crate::queries;
 use crate::reply::Reply;
-use crate::serve::Server;
+use crate::server::Server;
+use crate::session_facts;
 use crate::sessions;
 use crate::wire::ChatKey;
 use crate::wire::requests::{Prompt, PromptParams};
@@ -99,7 +101,7 @@ async fn open(server: &mut Server, session: SessionId, settings: SessionSettings
                 Ok(info) => {
                     server.set_model(&opened, info.settings.model.as_deref());
                     server.follow(opened, info.newest);
-                    sessions::tell_of_holder(server, &info);
+                    session_facts::tell_of_holder(server, &info);
                 }
                 // The next prompt opens it again.
                 Err(_) => server.remove_session(&opened),

@@ -3,22 +3,17 @@
 //! Invariants: a key goes to the engine and nowhere else; `providers/updated` is sent to a client that asked for the list,
 //! for providers that changed.
 
-use std::collections::HashMap;
-
 use domain::provider::{AccountState, KeySource, LoginStep, ProviderStatus as Account};
 use domain::{Command, Failure};
 
 use crate::reply::Reply;
-use crate::serve::Server;
+use crate::server::Server;
 use crate::wire::Empty;
 use crate::wire::providers::{
     InputField, LoginAction, LoginInputParams, LoginMethod, LoginMethods, LoginParams, ModelCapabilities,
     ModelCost, ProviderAuth, ProviderList, ProviderModel, ProviderStatus,
 };
 use crate::wire::requests::{ProvidersList, ProvidersLogin, ProvidersLoginInput, ProvidersLogout};
-
-/// What the client has been sent of each provider; `None`: it has not asked.
-pub(crate) type SentProviders = Option<HashMap<String, ProviderStatus>>;
 
 pub(crate) async fn list(server: &mut Server, _params: Empty, reply: Reply<ProvidersList>) {
     let done = |server: &mut Server, accounts: Result<Vec<Account>, Failure>| {

@@ -6,7 +6,7 @@ use domain::{Command, Failure, SessionId};
 
 use crate::from_wire;
 use crate::reply::Reply;
-use crate::serve::Server;
+use crate::server::Server;
 use crate::wire::Empty;
 use crate::wire::memory::{IndexLoaded, Memory, MemoryError, MemoryListResult, SkippedMemory};
 use crate::wire::requests::{

@@ -10,7 +10,7 @@ use domain::{BoxFuture, Command, Failure};
 use tokio::sync::mpsc;
 
 use crate::reply::Reply;
-use crate::serve::Server;
+use crate::server::Server;
 use crate::wire::notifications::{RewriteContent, RewriteReceived};
 use crate::wire::requests::{RewriteParams, RewritePrompt, RewriteResult};
 

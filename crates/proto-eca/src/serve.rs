@@ -1,49 +1,42 @@
 //! One ECA connection: messages in, commands to the engine, events out. One task, so messages keep their order.
 //!
-//! Invariants: commands leave in the order of the messages; a response leaves before the events its command causes,
-//! unless its method promises the contents first; a client that does not read stops nothing but its own output.
+//! Owns the table of methods. Invariants: commands leave in the order of the messages; a response leaves before the events
+//! its command causes, unless its method promises the contents first; every request is answered, unknown ones at once with
+//! -32601 (an unanswered one blocks an editor); messages that come before the response to `initialize` wait for it.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use domain::command::{Catalog, SessionSettings, WorkspaceSpec};
-use domain::event::{EventBody, Outcome};
-use domain::item::ItemKind;
+use domain::command::Catalog;
 use domain::link::Engine;
-use domain::tool_call::Details;
-use domain::{
-    Abilities, AskId, Command, Event, Fact, Failure, FrontendEvent, FrontendLink, ItemId, Recorded, SessionId,
-};
-use rpc::{Backlog, End, Inbound, Outgoing, PeerOptions, Transport};
-use tokio::sync::{mpsc, oneshot};
+use domain::{Command, FrontendEvent, FrontendLink};
+use rpc::{Backlog, End, Fault, Inbound, PeerOptions, Responder, Transport};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::mpsc;
 
-use crate::catalog::{self, SentCatalog};
-use crate::dialect::{Dialect, PUBLISHED, Projection};
-use crate::dispatch::fault_of;
-use crate::pending_logins::{self, PendingLogins};
-use crate::providers::SentProviders;
+use crate::dialect::PUBLISHED;
 use crate::reply::Reply;
-use crate::wire::notifications::{Notification, Outbound};
-use crate::wire::requests::{Exit, Method};
-use crate::wire::{ChatId, ChatKey};
-use crate::{history, host, sessions};
+use crate::sent::{PendingLogins, SentCatalog};
+use crate::server::{ServeOptions, Server};
+use crate::wire::requests::{
+    AddFlag, ChangeWorkspaceFolders, Clear, CompletionInline, CompletionNextEdit, Delete, Exit, Fork,
+    History, Initialize, Initialized, InlinePrompt, JobsKill, JobsList, JobsReadOutput, List, McpAddServer,
+    McpConnectServer, McpDisableServer, McpEnableServer, McpLogoutServer, McpRemoveServer, McpStartServer,
+    McpStopServer, McpUpdateServer, MemoryListMethod, Method, Open, Prompt, PromptSteer, PromptSteerRemove,
+    PromptStop, ProvidersList, ProvidersLogin, ProvidersLoginInput, ProvidersLogout, QueryCommands,
+    QueryContext, QueryFiles, RemoveFlag, RewritePrompt, Rollback, SelectedAgentChanged,
+    SelectedBehaviorChanged, SelectedModelChanged, Shutdown, ToolCallApprove, ToolCallReject, Update,
+};
+use crate::{
+    completing, flags, from_wire, history, host, inline_prompt, jobs, lifecycle, mcp, next_edit,
+    pending_logins, prompting, providers, queries, rewriting, sessions, settings, turns,
+};
+
+const NOT_INITIALIZED: i64 = -32002;
 
 /// How long the last messages may take to be written.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
-/// Messages that may wait for the response to `initialize`.
-const EARLY_MESSAGES: usize = 256;
-
-/// The connection's ways to the program around it.
-pub struct ServeOptions {
-    /// The client's process id: the program ends when that process does.
-    pub parent: mpsc::UnboundedSender<u32>,
-    /// The client is on another machine: its process is not watched, and it is not asked about files.
-    pub is_remote: bool,
-    /// The file of the user's own settings, on the client's machine.
-    pub global_config: Option<PathBuf>,
-}
 
 /// Serves until the input ends or `exit` comes.
 pub async fn serve(engine: Engine, transport: Transport, options: ServeOptions) -> std::io::Result<()> {
@@ -72,354 +65,148 @@ pub async fn serve(engine: Engine, transport: Transport, options: ServeOptions) 
         memory_told: HashSet::new(),
         completing: None,
     };
-    server.run(inbox, peer.ended()).await;
+    run(&mut server, inbox, peer.ended()).await;
     // A client that closed its side may still wait for answers.
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, peer.answered()).await;
     peer.close(CLOSE_TIMEOUT).await;
     Ok(())
 }
 
-/// A chat of this connection.
-struct OpenSession {
-    projection: Box<dyn Projection>,
-    /// The model that answers, as far as it is known here.
-    model: Option<String>,
-    /// The chat that a subagent works for, as the client knows it.
-    parent: Option<String>,
-    /// The oldest item that the client has been sent; `None`: all of them.
-    shown_from: Option<ItemId>,
-    /// See [`crate::inline_prompt`].
-    is_inline: bool,
+async fn run(server: &mut Server, mut inbox: mpsc::Receiver<Inbound>, ended: impl Future<Output = End>) {
+    let mut ended = std::pin::pin!(ended);
+    while !server.is_over {
+        let event = match server.deferred.pop_front() {
+            Some(message) => FrontendEvent::Message(message),
+            None => server.engine.next(&mut inbox, server.client.wait_for_room(), &mut ended).await,
+        };
+        match event {
+            FrontendEvent::Reply(then) => then(server),
+            FrontendEvent::Message(message) => handle_message(server, message).await,
+            FrontendEvent::Host(request) => host::handle_request(server, request),
+            FrontendEvent::Event(event) => server.show(&event),
+            FrontendEvent::Room => server.client.drain(),
+            FrontendEvent::End => break,
+        }
+    }
+    pending_logins::release_all(server);
+    server.engine.post(Command::Detach).await;
 }
 
-pub(crate) struct Server {
-    /// Attached from `initialize` on.
-    pub engine: FrontendLink<Server>,
-    client: Backlog,
-    pub options: ServeOptions,
-    sessions: HashMap<SessionId, OpenSession>,
-    /// Chats that the client names by a number; such a name is good for this connection only.
-    numbered: HashMap<i64, SessionId>,
-    pub catalog: Catalog,
-    pub sent: SentCatalog,
-    /// The client's abilities and its workspace.
-    pub client_setup: Option<(Abilities, WorkspaceSpec)>,
-    pub dialect: &'static dyn Dialect,
-    /// Messages that wait for the response to `initialize`; `None` while nothing waits.
-    early: Option<VecDeque<Inbound>>,
-    /// Messages that have waited and are handled next.
-    deferred: VecDeque<Inbound>,
-    pub is_over: bool,
-    /// Chats whose history the client changes, and whether an event of such a change came meanwhile.
-    pub changing: HashMap<SessionId, bool>,
-    /// Responses that wait for a provider's answer about its key.
-    pub pending_logins: PendingLogins,
-    pub sent_providers: SentProviders,
-    /// Settings of chats that the client has named and not begun.
-    pub unopened: HashMap<SessionId, SessionSettings>,
-    /// Chats of which the client knows what the model is told of the memory.
-    pub memory_told: HashSet<SessionId>,
-    /// Ends the inline completion that is under way when it is dropped.
-    pub completing: Option<oneshot::Sender<()>>,
-}
-
-impl Server {
-    async fn run(&mut self, mut inbox: mpsc::Receiver<Inbound>, ended: impl Future<Output = End>) {
-        let mut ended = std::pin::pin!(ended);
-        while !self.is_over {
-            let event = match self.deferred.pop_front() {
-                Some(message) => FrontendEvent::Message(message),
-                None => self.engine.next(&mut inbox, self.client.wait_for_room(), &mut ended).await,
-            };
-            match event {
-                FrontendEvent::Reply(then) => then(self),
-                FrontendEvent::Message(message) => crate::dispatch::handle_message(self, message).await,
-                FrontendEvent::Host(request) => host::handle_request(self, request),
-                FrontendEvent::Event(event) => self.show(&event),
-                FrontendEvent::Room => self.client.drain(),
-                FrontendEvent::End => break,
-            }
+async fn handle_message(server: &mut Server, message: Inbound) {
+    let Some(message) = server.defer_until_initialized(message) else { return };
+    let Inbound { method, params, responder } = message;
+    let params = params.as_deref().map_or("null", |raw| raw.get());
+    let params = match serde_json::from_str(params) {
+        Ok(value) => from_wire::camel_case(value),
+        Err(error) => return fail(responder, wrong_params(&error)),
+    };
+    let call = Call { server, params, responder };
+    match method.as_str() {
+        Initialize::NAME => call.with(lifecycle::initialize).await,
+        Exit::NAME => call.server.is_over = true,
+        Shutdown::NAME => call.with(lifecycle::shutdown).await,
+        _ if call.server.engine.commands().is_none() => {
+            fail(call.responder, Fault::new(NOT_INITIALIZED, "Send initialize first."));
         }
-        pending_logins::release_all(self);
-        self.engine.post(Command::Detach).await;
-    }
-
-    pub(crate) fn begin_initializing(&mut self) {
-        self.early = Some(VecDeque::new());
-    }
-
-    /// The response to `initialize` has left: the messages that waited for it are handled next.
-    pub(crate) fn end_initializing(&mut self) {
-        self.deferred.extend(self.early.take().unwrap_or_default());
-    }
-
-    /// Keeps a message that comes before the response to `initialize`.
-    pub(crate) fn defer_until_initialized(&mut self, message: Inbound) -> Option<Inbound> {
-        match &mut self.early {
-            Some(early) if message.method != Exit::NAME && early.len() < EARLY_MESSAGES => {
-                early.push_back(message);
-                None
-            }
-            _ => Some(message),
-        }
-    }
-
-    pub(crate) fn has_sessions(&self) -> bool {
-        !self.sessions.is_empty()
-    }
-
-    pub(crate) fn has_session(&self, session: &SessionId) -> bool {
-        self.sessions.contains_key(session)
-    }
-
-    /// The session that a client names; `None` where it names none, or an unknown number.
-    pub(crate) fn session_of(&self, key: Option<&ChatKey>) -> Option<SessionId> {
-        match key? {
-            ChatKey::Text(id) => (!id.is_empty()).then(|| SessionId::new(id.clone())),
-            ChatKey::Number(number) => self.numbered.get(number).cloned(),
-        }
-    }
-
-    /// The session of a prompt: the named one, or a new one.
-    pub(crate) fn session_for_prompt(&mut self, key: Option<&ChatKey>) -> SessionId {
-        if let Some(session) = self.session_of(key) {
-            return session;
-        }
-        let session = SessionId::new(uuid::Uuid::now_v7().to_string());
-        if let Some(ChatKey::Number(number)) = key {
-            self.numbered.insert(*number, session.clone());
-        }
-        session
-    }
-
-    /// The session's id as the client knows it.
-    pub(crate) fn chat_key(&self, session: &SessionId) -> ChatKey {
-        match self.number_of(session) {
-            Some(number) => ChatKey::Number(number),
-            None => ChatKey::Text(session.to_string()),
-        }
-    }
-
-    fn number_of(&self, session: &SessionId) -> Option<i64> {
-        self.numbered.iter().find(|(_, numbered)| *numbered == session).map(|(number, _)| *number)
-    }
-
-    /// The model that answers in a session, or the default.
-    pub(crate) fn model_of(&self, session: &SessionId) -> String {
-        let known = self.sessions.get(session).and_then(|open| open.model.clone());
-        known.or_else(|| self.catalog.default_model.clone()).unwrap_or_default()
-    }
-
-    pub(crate) fn set_model(&mut self, session: &SessionId, model: Option<&str>) {
-        if let (Some(open), Some(model)) = (self.sessions.get_mut(session), model) {
-            open.model = Some(model.to_owned());
-        }
-    }
-
-    /// The client has the history from this item on; `None`: all of it.
-    pub(crate) fn show_from(&mut self, session: &SessionId, item: Option<ItemId>) {
-        if let Some(open) = self.sessions.get_mut(session) {
-            open.shown_from = item;
-        }
-    }
-
-    pub(crate) fn is_inline(&self, session: &SessionId) -> bool {
-        self.sessions.get(session).is_some_and(|open| open.is_inline)
-    }
-
-    pub(crate) fn mark_inline(&mut self, session: &SessionId) {
-        if let Some(open) = self.sessions.get_mut(session) {
-            open.is_inline = true;
-        }
-    }
-
-    /// Shows the session's events after fact `after`.
-    pub(crate) fn follow(&mut self, session: SessionId, after: u64) {
-        self.add_session(&session);
-        self.engine.follow(session, after);
-    }
-
-    pub(crate) fn add_session(&mut self, session: &SessionId) {
-        let dialect = self.dialect;
-        self.sessions.entry(session.clone()).or_insert_with(|| OpenSession {
-            projection: dialect.new_projection(),
-            model: None,
-            parent: None,
-            shown_from: None,
-            is_inline: false,
-        });
-    }
-
-    /// Shows no event of the session until it is followed again.
-    pub(crate) fn pause(&mut self, session: &SessionId) {
-        self.engine.forget(session);
-    }
-
-    pub(crate) fn remove_session(&mut self, session: &SessionId) {
-        self.sessions.remove(session);
-        self.numbered.retain(|_, numbered| numbered != session);
-        self.engine.forget(session);
-    }
-
-    /// Shows stored facts, then new ones. Of past turns that went well only the last one's state is shown.
-    pub(crate) fn replay(&mut self, session: &SessionId, facts: Vec<Arc<Recorded>>) {
-        let newest = facts.last().map_or(0, |last| last.number);
-        let dialect = self.dialect;
-        self.add_session(session);
-        let mut shown_from = None;
-        if let Some(open) = self.sessions.get_mut(session) {
-            open.projection = dialect.new_projection();
-            shown_from = open.shown_from;
-        }
-        let mut facts = domain::replay::visible_facts(facts);
-        if let Some(first) = shown_from {
-            facts = history::from_item(facts, first);
-        }
-        let last = |is: fn(&Fact) -> bool| facts.iter().rposition(|recorded| is(&recorded.fact));
-        let usage = last(|fact| matches!(fact, Fact::UsageChanged { .. }));
-        let turn = last(|fact| matches!(fact, Fact::TurnStarted { .. } | Fact::TurnEnded { .. }));
-        for (at, recorded) in facts.into_iter().enumerate() {
-            let is_past = match &recorded.fact {
-                Fact::UsageChanged { .. } => Some(at) != usage,
-                Fact::TurnStarted { .. } | Fact::TurnEnded { outcome: Outcome::Done, .. } => Some(at) != turn,
-                // A window of its own, which a person has closed.
-                Fact::Notice { .. } => true,
-                Fact::SessionOpened(_)
-                | Fact::SessionChanged { .. }
-                | Fact::TurnEnded { .. }
-                | Fact::ItemStarted { .. }
-                | Fact::ItemChanged { .. }
-                | Fact::ItemGrew { .. }
-                | Fact::ItemEnded { .. }
-                | Fact::HistoryReplaced { .. }
-                | Fact::AskRaised { .. }
-                | Fact::AskSettled { .. }
-                | Fact::TaintChanged { .. } => false,
-            };
-            if !is_past {
-                self.project(&Event::fact(session.clone(), recorded));
-            }
-        }
-        self.follow(session.clone(), newest);
-    }
-
-    /// The ask that waits on a tool call of a session.
-    pub(crate) fn ask_of(&self, session: &SessionId, call: &str) -> Option<AskId> {
-        self.sessions.get(session)?.projection.ask_of(call)
-    }
-
-    /// The id that the client has of a tool call.
-    pub(crate) fn call_id(&self, session: &SessionId, call: ItemId) -> String {
-        let chat = self.sessions.get(session);
-        chat.map_or_else(|| call.to_string(), |chat| chat.projection.call_id(call))
-    }
-
-    pub(crate) fn show(&mut self, event: &Event) {
-        if pending_logins::defers(self, event) {
-            return;
-        }
-        if let EventBody::Catalog(kind) = &event.body {
-            return catalog::handle_change(self, *kind);
-        }
-        if let (Some(session), EventBody::Fact(recorded)) = (&event.session, &event.body) {
-            if matches!(&recorded.fact, Fact::HistoryReplaced { .. }) || is_new_flag(&recorded.fact) {
-                return match self.changing.get_mut(session) {
-                    Some(is_changed) => *is_changed = true,
-                    None => sessions::show_again(self, session.clone(), |_, _| {}),
-                };
-            }
-            if let Fact::AskRaised { ask } = &recorded.fact {
-                host::ask_user(self, session, ask);
-            }
-            if let Fact::SessionChanged { change } = &recorded.fact {
-                self.set_model(session, change.model.as_deref());
-            }
-        }
-        self.project(event);
-    }
-
-    fn project(&mut self, event: &Event) {
-        let number = event.session.as_ref().and_then(|session| self.number_of(session));
-        let chat = match (number, &event.session) {
-            (Some(number), _) => ChatId::Number(number),
-            (None, Some(session)) => ChatId::Text(session.as_str()),
-            (None, None) => ChatId::Text(""),
-        };
-        let outbound = match event.session.as_ref().and_then(|session| self.sessions.get_mut(session)) {
-            Some(open) => {
-                let mut outbound = open.projection.project(chat, event);
-                for one in &mut outbound {
-                    if let Outbound::Content(content) = one {
-                        content.parent_chat_id = open.parent.clone();
-                    }
-                }
-                outbound
-            }
-            None => self.dialect.new_projection().project(chat, event),
-        };
-        self.send(outbound);
-        self.follow_subagent(event);
-    }
-
-    /// Shows the chat of a subagent from its beginning, after the call that started it.
-    fn follow_subagent(&mut self, event: &Event) {
-        let shows_them = self.client_setup.as_ref().is_some_and(|(abilities, _)| abilities.subagents);
-        let (Some(parent), EventBody::Fact(recorded), true) = (&event.session, &event.body, shows_them)
-        else {
-            return;
-        };
-        let (Fact::ItemChanged { item } | Fact::ItemEnded { item }) = &recorded.fact else { return };
-        let ItemKind::ToolCall(call) = &item.kind else { return };
-        let Some(Details::Subagent { session, .. }) = &call.details else { return };
-        if session.as_str().is_empty() || self.sessions.contains_key(session) {
-            return;
-        }
-        let parent = match self.chat_key(parent) {
-            ChatKey::Text(id) => id,
-            ChatKey::Number(number) => number.to_string(),
-        };
-        self.follow(session.clone(), 0);
-        if let Some(open) = self.sessions.get_mut(session) {
-            open.parent = Some(parent);
-        }
-    }
-
-    pub(crate) fn send(&mut self, outbound: Vec<Outbound<'_>>) {
-        for one in &outbound {
-            match one {
-                Outbound::Content(content) => self.notify(content),
-                Outbound::Draft(content) => self.notify(content),
-                Outbound::Status(status) => self.notify(status),
-                Outbound::Config(config) => self.notify(config.as_ref()),
-                Outbound::Message(message) => self.notify(message),
-            }
-        }
-    }
-
-    /// Sends a notification after every earlier message, where the client's dialect has it.
-    pub(crate) fn notify<N: Notification>(&mut self, notification: &N) {
-        if !self.dialect.knows(N::NAME) {
-            return;
-        }
-        if let Err(error) = self.client.notify(N::NAME, notification) {
-            tracing::error!(%error, method = N::NAME, "a notification could not be written");
-        }
-    }
-
-    /// Responds after every earlier message.
-    pub(crate) fn respond<M: Method>(&mut self, reply: Reply<M>, outcome: Result<M::Result, Failure>) {
-        if let Some(responder) = reply.into_responder() {
-            self.client.respond(responder, outcome.map_err(|failure| fault_of(&failure)));
-        }
-    }
-
-    pub(crate) fn outgoing(&self) -> &Outgoing {
-        self.client.outgoing()
+        Initialized::NAME => call.with(lifecycle::initialized).await,
+        _ => handle_chat_method(&method, call).await,
     }
 }
 
-/// A bookmark that another window set: its place is not at the end.
-fn is_new_flag(fact: &Fact) -> bool {
-    let Fact::ItemEnded { item } = fact else { return false };
-    matches!(&item.kind, ItemKind::Flag { text } if !text.is_empty())
+async fn handle_chat_method(method: &str, call: Call<'_>) {
+    match method {
+        Prompt::NAME => call.with(prompting::prompt).await,
+        InlinePrompt::NAME => call.with(inline_prompt::prompt).await,
+        PromptStop::NAME => call.with(turns::stop).await,
+        PromptSteer::NAME => call.with(turns::steer).await,
+        PromptSteerRemove::NAME => call.with(turns::remove_steer).await,
+        ToolCallApprove::NAME => call.with(turns::approve).await,
+        ToolCallReject::NAME => call.with(turns::reject).await,
+        QueryContext::NAME => call.with(queries::contexts).await,
+        QueryFiles::NAME => call.with(queries::files).await,
+        QueryCommands::NAME => call.with(queries::slash_commands).await,
+        SelectedBehaviorChanged::NAME => call.with(settings::select_behavior).await,
+        SelectedAgentChanged::NAME => call.with(settings::select_agent).await,
+        SelectedModelChanged::NAME => call.with(settings::select_model).await,
+        Update::NAME => call.with(settings::update).await,
+        Delete::NAME => call.with(sessions::delete).await,
+        Clear::NAME => call.with(sessions::clear).await,
+        Rollback::NAME => call.with(sessions::rollback).await,
+        List::NAME => call.with(sessions::list).await,
+        Open::NAME => call.with(sessions::open).await,
+        History::NAME => call.with(history::page).await,
+        AddFlag::NAME => call.with(flags::add).await,
+        RemoveFlag::NAME => call.with(flags::remove).await,
+        Fork::NAME => call.with(sessions::fork).await,
+        other => handle_other_method(other, call).await,
+    }
+}
+
+async fn handle_other_method(method: &str, call: Call<'_>) {
+    match method {
+        ChangeWorkspaceFolders::NAME => call.with(lifecycle::change_folders).await,
+        RewritePrompt::NAME => call.with(rewriting::rewrite).await,
+        McpStartServer::NAME => call.with(mcp::start_server).await,
+        McpConnectServer::NAME => call.with(mcp::connect_server).await,
+        McpLogoutServer::NAME => call.with(mcp::logout_server).await,
+        McpEnableServer::NAME => call.with(mcp::enable_server).await,
+        McpDisableServer::NAME => call.with(mcp::disable_server).await,
+        McpAddServer::NAME => call.with(mcp::add_server).await,
+        McpUpdateServer::NAME => call.with(mcp::update_server).await,
+        McpRemoveServer::NAME => call.with(mcp::remove_server).await,
+        McpStopServer::NAME => call.with(mcp::stop_server).await,
+        ProvidersList::NAME => call.with(providers::list).await,
+        ProvidersLogin::NAME => call.with(providers::login).await,
+        ProvidersLoginInput::NAME => call.with(providers::login_input).await,
+        ProvidersLogout::NAME => call.with(providers::logout).await,
+        CompletionInline::NAME => call.with(completing::complete).await,
+        CompletionNextEdit::NAME => call.with(next_edit::predict).await,
+        JobsList::NAME => call.with(jobs::list).await,
+        JobsKill::NAME => call.with(jobs::kill).await,
+        MemoryListMethod::NAME => call.with(queries::memory).await,
+        JobsReadOutput::NAME => call.with(jobs::read_output).await,
+        unknown => match call.responder {
+            Some(responder) => responder.method_not_found(unknown),
+            None => tracing::debug!(method, "an unknown notification"),
+        },
+    }
+}
+
+/// One call of a client.
+struct Call<'a> {
+    server: &'a mut Server,
+    params: Value,
+    responder: Option<Responder>,
+}
+
+impl Call<'_> {
+    /// Decodes the parameters of `M` and calls its handler, or answers with the decoding error.
+    async fn with<M: Method>(self, handle: impl AsyncFnOnce(&mut Server, M::Params, Reply<M>)) {
+        match decode(self.params) {
+            Ok(params) => handle(self.server, params, Reply::new(self.responder)).await,
+            Err(fault) => fail(self.responder, fault),
+        }
+    }
+}
+
+/// `null` params are empty params, and so is the empty list that Lua makes of an empty table.
+fn decode<T: DeserializeOwned + Default>(params: Value) -> Result<T, Fault> {
+    match params {
+        Value::Null => Ok(T::default()),
+        Value::Array(values) if values.is_empty() => Ok(T::default()),
+        Value::Object(_) => serde_json::from_value(params).map_err(|error| wrong_params(&error)),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(Fault::new(Fault::INVALID_PARAMS, "Wrong parameters: they must be an object."))
+        }
+    }
+}
+
+fn wrong_params(error: &serde_json::Error) -> Fault {
+    Fault::new(Fault::INVALID_PARAMS, format!("Wrong parameters: {error}."))
+}
+
+fn fail(responder: Option<Responder>, fault: Fault) {
+    if let Some(responder) = responder {
+        responder.fail(fault);
+    }
 }

@@ -2,11 +2,9 @@
 //!
 //! Invariant: the contents that a request causes are sent before its response; Emacs drops contents that come later.
 
-use std::sync::Arc;
-
 use domain::command::{RollbackScope, SessionInfo};
 use domain::store::{ListFilter, SessionSummary};
-use domain::{Ask, Command, Fact, Failure, FailureKind, ItemId, Level, Notice, Recorded, SessionId};
+use domain::{Ask, Command, Failure, FailureKind, ItemId, SessionId};
 use rpc::Fault;
 
 use crate::catalog;
@@ -15,14 +13,15 @@ use crate::host;
 use crate::inline_prompt;
 use crate::newest_page::{self, NewestPage};
 use crate::reply::Reply;
-use crate::serve::Server;
+use crate::server::Server;
+use crate::session_facts::{open_questions, read_facts, tell_of_holder};
 use crate::settings::respond_or_show;
 use crate::to_wire;
 use crate::wire::Empty;
 use crate::wire::history::{
     ChatSelection, ChatSummary, ForkParams, HistoryMeta, HistoryParams, ListParams, ListResult, OpenResult,
 };
-use crate::wire::notifications::{ChatConfig, Cleared, ConfigUpdated, Deleted, Opened, Outbound};
+use crate::wire::notifications::{ChatConfig, Cleared, ConfigUpdated, Deleted, Opened};
 use crate::wire::requests::{
     ChatParams, Clear, ClearParams, Delete, Fork, List, Method, Open, Prompt, PromptResult, Rollback,
     RollbackParams,
@@ -189,28 +188,6 @@ fn finish_opening(server: &mut Server, info: &SessionInfo, open: Vec<Ask>, meta:
     OpenResult { found: true, chat_id: Some(chat_id), title, selection, meta, error: None }
 }
 
-/// Questions that wait for a person.
-pub(crate) fn open_questions(facts: &[Arc<Recorded>]) -> Vec<Ask> {
-    let mut open: Vec<Ask> = Vec::new();
-    for recorded in facts {
-        if let Fact::AskRaised { ask } = &recorded.fact {
-            open.push(ask.clone());
-        } else if let Fact::AskSettled { id, .. } = &recorded.fact {
-            open.retain(|ask| ask.id != *id);
-        }
-    }
-    open
-}
-
-/// Says in a window on a chat of another process whose keys and rules count.
-pub(crate) fn tell_of_holder(server: &mut Server, info: &SessionInfo) {
-    if let Some(holder) = &info.attached_to {
-        let text = format!("This chat runs in {holder}. Its keys, rules, sandbox and folder count.");
-        let notice = Notice { level: Level::Info, text };
-        server.send(vec![Outbound::Message(to_wire::message(&notice))]);
-    }
-}
-
 /// The selection of one chat, for clients that read it from `config/updated`.
 fn chat_config(selection: &ChatSelection) -> ChatConfig {
     ChatConfig {
@@ -260,16 +237,6 @@ fn selection(server: &Server, info: &SessionInfo) -> ChatSelection {
         trust: settings.trust.unwrap_or(false),
         model: Some(model).filter(|model| !model.is_empty()),
     }
-}
-
-pub(crate) fn read_facts(
-    server: &mut Server,
-    session: &SessionId,
-    then: impl FnOnce(&mut Server, Result<Vec<Arc<Recorded>>, Failure>) + Send + 'static,
-) {
-    let Some(commands) = server.engine.commands() else { return };
-    let session = session.clone();
-    server.engine.later(async move { domain::replay::read(&commands, &session).await }, then);
 }
 
 /// The client clears the chat and gets the contents that are left; `then` runs after them.

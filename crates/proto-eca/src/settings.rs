@@ -6,7 +6,7 @@ use domain::{Command, Failure, FailureKind, SessionId};
 use crate::catalog;
 use crate::from_wire;
 use crate::reply::Reply;
-use crate::serve::Server;
+use crate::server::Server;
 use crate::wire::notifications::{ChatConfig, ConfigUpdated, ShowMessage};
 use crate::wire::requests::{
     Method, SelectedAgentChanged, SelectedBehaviorChanged, SelectedModelChanged, SelectionParams, Update,

@@ -15,7 +15,7 @@ use domain::{AskId, AskKind, Event, Failure, ItemId, Outcome, TextCursor, visibl
 
 use crate::call_ids::CallIds;
 use crate::compaction;
-use crate::dialect::Projection;
+use crate::dialect_interface::Projection;
 use crate::selection;
 use crate::tool_calls::{self, CallName};
 use crate::wire::ChatId;

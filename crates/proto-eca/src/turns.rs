@@ -3,7 +3,7 @@
 use domain::{Answer, Command, Failure, SessionId};
 
 use crate::reply::Reply;
-use crate::serve::Server;
+use crate::server::Server;
 use crate::wire::requests::{
     ApproveParams, ChatParams, Method, PromptSteer, PromptSteerRemove, PromptStop, RejectParams, SteerParams,
     ToolCallApprove, ToolCallReject,

@@ -6,7 +6,7 @@ use domain::{Fact, Failure, ItemKind, Recorded, SessionId};
 use serde::Deserialize;
 
 use crate::record::{RecordV1, decode_fact, to_json};
-use crate::search;
+use crate::searchable::searchable;
 
 /// A page of facts ends after about this many bytes.
 pub const PAGE: usize = 1 << 20;
@@ -31,7 +31,7 @@ enum IndexChange {
 impl EncodedFact {
     pub fn new(fact: &Fact) -> Result<Self, Failure> {
         let record = RecordV1::from(fact);
-        let is_searchable = search::searchable(fact).is_some();
+        let is_searchable = searchable(fact).is_some();
         Ok(Self {
             kind: record.kind(),
             body: to_json(&record)?,

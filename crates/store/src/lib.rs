@@ -29,6 +29,7 @@ mod repair;
 mod restoring;
 mod salvage;
 mod search;
+mod searchable;
 mod unused_bytes;
 mod worker;
 mod writer;
@@ -45,5 +46,6 @@ pub mod shared {
     pub use crate::encoded::{
         EncodedFact, FactOrder, IndexUpdate, MessageCount, PAGE, damaged_chat, decode, no_chat, not_held,
     };
-    pub use crate::search::{excerpt, searchable, words};
+    pub use crate::search::{excerpt, words};
+    pub use crate::searchable::searchable;
 }

@@ -4,11 +4,11 @@
 //! Invariants: a message that is stored is found; a message that is deleted leaves no word behind.
 
 use domain::store::{SearchHit, SearchQuery};
-use domain::{Fact, ItemKind};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::error::StoreError;
 use crate::record::decode_fact;
+use crate::searchable::searchable;
 use crate::{checksum, listing};
 
 /// Characters of a hit's text, around the first word that was found.
@@ -23,15 +23,6 @@ const MERGE_STEP: usize = 16;
 
 /// Messages that a search reads because they are not indexed yet.
 const MOST_READ: usize = 1000;
-
-/// The text of a fact that can be searched: what people and models said.
-pub fn searchable(fact: &Fact) -> Option<&str> {
-    let Fact::ItemEnded { item } = fact else { return None };
-    let (ItemKind::UserMessage { text, .. } | ItemKind::AgentMessage { text, .. }) = &item.kind else {
-        return None;
-    };
-    (!text.trim().is_empty()).then_some(text)
-}
 
 /// Remembers a message to be indexed: a change of the index writes many pages, a row of this list hardly one.
 pub(crate) fn enqueue(connection: &Connection, key: i64) -> rusqlite::Result<()> {

@@ -1,5 +1,6 @@
 //! The built-in tools as one source of tools for the engine.
 
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
 use domain::host::LanguageServices;
@@ -125,7 +126,7 @@ fn checked(
         return tool;
     }
     let (files, services, formatters) = (files.clone(), services.cloned(), formatters.clone());
-    Arc::new(CheckedEdit { inner: tool, files, services, formatters })
+    Arc::new(CheckedEdit { inner: tool, files, services, formatters, barren: AtomicUsize::new(0) })
 }
 
 /// The tools that answer questions about code.

@@ -23,7 +23,12 @@ struct Program {
 impl Launcher for Program {
     fn launch<'a>(&'a self, _: &'a AgentOpening) -> BoxFuture<'a, Result<Launch, Failure>> {
         Box::pin(async move {
-            Ok(Launch { spawn: self.spawn(), is_confined: false, seals_forbidden: false, clean_up: None })
+            Ok(Launch {
+                spawn: self.spawn(),
+                is_confined: false,
+                seals_forbidden: false,
+                settings_watch: None,
+            })
         })
     }
 }
@@ -310,6 +315,32 @@ async fn an_agent_that_never_answers_is_ended() {
     let failure = bench.prompt("silent").await.failure.unwrap();
     assert!(failure.message.contains("said nothing for"), "{failure}");
     is_gone(bench.starts()[0]).await;
+}
+
+#[tokio::test]
+async fn an_agent_that_waits_for_a_person_may_be_silent() {
+    let bench = Bench::with(&[], Limits { silence: Duration::from_millis(300), ..Limits::default() });
+    bench.open().await;
+    let agent = bench.agent.with_model("default");
+    let mut events = agent.prompt(&bench.chat, vec![Part::text("ask-run echo late")]);
+    let mut text = String::new();
+    while let Some(event) = tokio::time::timeout(DEADLINE, events.next()).await.unwrap() {
+        match event.unwrap() {
+            AgentEvent::Request(AgentRequest::Permission { reply, .. }) => {
+                tokio::time::sleep(Duration::from_millis(1_000)).await;
+                let _ = reply.send(true);
+            }
+            AgentEvent::Text { text: more } => text.push_str(&more),
+            AgentEvent::Thought { .. }
+            | AgentEvent::Call(_)
+            | AgentEvent::Plan { .. }
+            | AgentEvent::Usage(_)
+            | AgentEvent::Notice { .. }
+            | AgentEvent::Request(_)
+            | AgentEvent::Ended { .. } => {}
+        }
+    }
+    assert_eq!(text, "ran: late\n");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use config::{ApprovalRules, Environment, Inputs};
 use domain::SessionId;
 use domain::host::Grants;
 use domain::tool::{Review, Scope, Tool, ToolSource, ToolSpec};
-use engine::approval::{self, Case, Decision, Remembered};
+use engine::approval::{self, Case, Decision, Remembered, rememberable};
 use serde_json::{Value, json};
 
 const TABLE: &str = include_str!("permissions.txt");
@@ -21,7 +21,7 @@ fn every_row_of_the_table_is_decided_as_it_says() {
     let (none, mut remembered) = (Remembered::default(), Remembered::default());
     for line in ["git status", "cargo test", "ls", "git commit -m x"] {
         let (spec, review) = shell.review(line, false, &none);
-        remembered.allow(&spec, &Value::Null, &review);
+        remembered.add(&rememberable(&spec, &Value::Null, &review));
     }
     let situations = [
         (shell.rules(&json!({}), false), false, &none, false),
@@ -189,7 +189,7 @@ fn no_spelling_gets_around_a_rule() {
     let mut remembered = Remembered::default();
     let shell = Shell::new();
     let (spec, review) = shell.review("git push", false, &none);
-    remembered.allow(&spec, &Value::Null, &review);
+    remembered.add(&rememberable(&spec, &Value::Null, &review));
     for (line, expected) in [("git push", Decision::Allow), ("git push --force", Decision::Ask)] {
         let got = decide(&careful, "shell_command", json!({"command": line}), false, &remembered);
         assert_eq!(got, expected, "{line}");

@@ -130,7 +130,7 @@ async fn prompt(home: &Home, config: &Value, arguments: &[&str]) -> (bool, Strin
 
 async fn try_agent(agent: &'static RealAgent) {
     if find(agent.program).is_none() {
-        return testkit::skip(&format!("the agent {} is not installed", agent.program));
+        return testkit::skip(format!("the agent {} is not installed", agent.program));
     }
     let (home, fake) = (Home::new(), FakeModel::start().await);
     let port = fake.url().rsplit(':').next().expect("a port").to_owned();

@@ -1,4 +1,4 @@
-//! Agents of Claude Code (`.claude/agents/*.md`) as subagents of ours.
+//! Agents of Claude Code (`.claude/agents/*.md`) as our subagents.
 //!
 //! Invariant: an agent here may do at most what the agent there may. One with a setting that could restrict it and is not
 //! known here is left out.

@@ -1,4 +1,4 @@
-//! Hooks of Claude Code as hooks of ours with `"format": "claude"`: the engine gives such a program what Claude Code would,
+//! Hooks of Claude Code as our hooks with `"format": "claude"`: the engine gives such a program what Claude Code would,
 //! and reads its answer as Claude Code would.
 
 use serde_json::{Map, Value, json};
@@ -86,7 +86,7 @@ fn matcher(event: &str, pattern: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// The pattern over names of theirs as one over names of ours. One that is not understood matches every call.
+/// The pattern over their names as one over our names. One that is not understood matches every call.
 fn tools(pattern: &str) -> Result<String, String> {
     let mut ours: Vec<String> = Vec::new();
     for part in pattern.trim_start_matches('^').trim_end_matches('$').split('|').map(str::trim) {

@@ -1,4 +1,4 @@
-//! Files of Claude Code and of `.agents` in a project, read where they are, as layers of settings of ours.
+//! Files of Claude Code and of `.agents` in a project, read where they are, as layers of our settings.
 //!
 //! Knows the formats of these files and nothing of trust: each layer is one of a project's file, so everything that holds for
 //! those holds for it. Invariants: a deny or ask rule is never weakened by its translation, an allow rule never widened; keys
@@ -27,6 +27,8 @@ pub(crate) use servers::translate as translate_servers;
 
 /// Settings of a project, the lower layer first.
 const SETTINGS: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
+/// What the names of their hooks begin with: hooks of both run.
+const HOOK_NAMES: [&str; 2] = ["claude", "claude-local"];
 const SERVERS: &str = ".mcp.json";
 
 /// Keys that a repository could use against its reader. They have no effect here, whatever is trusted.
@@ -58,11 +60,11 @@ pub(crate) fn read(root: &Path) -> ClaudeFiles {
         // It holds no rules, so nothing becomes stricter by it.
         Err(notice) => found.unused.push((root.join(SERVERS), notice.text)),
     }
-    for name in SETTINGS {
+    for (name, hooks) in SETTINGS.into_iter().zip(HOOK_NAMES) {
         match read_layer(root, name) {
             Ok(None) => {}
             Ok(Some(layer)) => {
-                let (values, unused) = settings(root, &layer.values);
+                let (values, unused) = settings(root, hooks, &layer.values);
                 found.unused.extend(unused.into_iter().map(|text| (root.join(name), text)));
                 found.layers.push(Layer { values, text: None, adds_rules: true, ..layer });
             }
@@ -77,7 +79,7 @@ fn read_layer(root: &Path, name: &str) -> Result<Option<Layer>, Notice> {
 }
 
 /// The settings of a file, and what of it has no effect.
-fn settings(root: &Path, values: &Object) -> (Object, Vec<String>) {
+fn settings(root: &Path, hooks: &str, values: &Object) -> (Object, Vec<String>) {
     let mut translated = Map::new();
     let mut unused = Vec::new();
     if let Some(Value::Object(lists)) = values.get("permissions") {
@@ -90,7 +92,7 @@ fn settings(root: &Path, values: &Object) -> (Object, Vec<String>) {
     let is_off = values.get("disableAllHooks") == Some(&Value::Bool(true));
     if let Some(Value::Object(events)) = values.get("hooks").filter(|_| !is_off) {
         let place = format!("export CLAUDE_PROJECT_DIR={}; ", quoted(&root.display().to_string()));
-        let (entries, mut problems) = translate_hooks(events, "claude", &place);
+        let (entries, mut problems) = translate_hooks(events, hooks, &place);
         unused.append(&mut problems);
         if !entries.is_empty() {
             translated.insert("hooks".to_owned(), Value::Object(entries));

@@ -1,4 +1,4 @@
-//! Permission rules of Claude Code (`Tool` or `Tool(specifier)`) as rules of ours.
+//! Permission rules of Claude Code (`Tool` or `Tool(specifier)`) as our rules.
 //!
 //! Invariants: an allow rule covers no call that theirs did not cover; a deny or ask rule covers at least the calls that theirs
 //! did, and one that cannot be read asks for its whole tool.
@@ -8,6 +8,8 @@ use serde_json::{Map, Value, json};
 const SHELL: &str = "eca__shell_command";
 const READER: &str = "eca__read_file";
 const EDITORS: [&str; 3] = ["eca__edit_file", "eca__write_file", "eca__apply_patch"];
+/// It overwrites a file at one path and takes it away from another.
+const MOVER: &str = "eca__move_file";
 
 /// Tools of Claude Code and ours that do the same or a part of it.
 pub(super) const TOOLS: [(&str, &[&str]); 13] = [
@@ -33,7 +35,7 @@ enum List {
     Deny,
 }
 
-/// A tool of ours, and a pattern for one of its arguments.
+/// One of our tools, and a pattern for one of its arguments.
 type OurRule = (String, Option<(&'static str, String)>);
 
 /// `toolCall.approval`, and what of the lists has no effect.
@@ -44,7 +46,15 @@ pub(super) fn translate(lists: &Map<String, Value>) -> (Value, Vec<String>) {
         let rules = lists.get(key).and_then(Value::as_array).into_iter().flatten();
         for rule in rules.filter_map(Value::as_str) {
             match (translate_rule(rule, list), list) {
-                (Ok(rules), _) => rules.into_iter().for_each(|rule| add(&mut approval[key], rule)),
+                (Ok(rules), _) => {
+                    // One rule cannot be about either of two arguments: taking a file away is asked about.
+                    for (target, pattern) in rules.iter().filter(|_| list == List::Deny) {
+                        if let (MOVER, Some((_, pattern))) = (target.as_str(), pattern) {
+                            add(&mut approval["ask"], (MOVER.to_owned(), Some(("source", pattern.clone()))));
+                        }
+                    }
+                    rules.into_iter().for_each(|rule| add(&mut approval[key], rule));
+                }
                 (Err(why), List::Allow) => unused.push(format!("allow `{rule}`: {why}")),
                 (Err(why), List::Ask | List::Deny) => {
                     let tools = targets(rule.split('(').next().unwrap_or_default().trim());
@@ -67,6 +77,7 @@ fn add(list: &mut Value, (target, pattern): OurRule) {
         // A rule for the whole tool covers everything.
         None => *place = json!({}),
         Some(_) if place.as_object().is_some_and(Map::is_empty) => {}
+        Some((argument, _)) if has_other_argument(place, argument) => *place = json!({}),
         Some((argument, pattern)) => {
             let patterns = &mut place["argsMatchers"][argument];
             let mut known = patterns.as_array().cloned().unwrap_or_default();
@@ -74,6 +85,12 @@ fn add(list: &mut Value, (target, pattern): OurRule) {
             *patterns = json!(known);
         }
     }
+}
+
+/// All arguments of a rule must match, so patterns for two of them would cover less than either.
+fn has_other_argument(rule: &Value, argument: &str) -> bool {
+    let known = rule.get("argsMatchers").and_then(Value::as_object);
+    known.is_some_and(|known| known.keys().any(|key| key != argument))
 }
 
 pub(super) fn targets(tool: &str) -> &'static [&'static str] {
@@ -86,7 +103,10 @@ fn translate_rule(rule: &str, list: List) -> Result<Vec<OurRule>, String> {
         None => (rule.trim(), None),
     };
     let specifier = specifier.filter(|specifier| !matches!(*specifier, "" | "*" | "**"));
-    let whole = |targets: &[&str]| targets.iter().map(|target| ((*target).to_owned(), None)).collect();
+    let mover = (list != List::Allow && is_editor(tool)).then_some(MOVER);
+    let whole = |targets: &[&'static str]| -> Vec<OurRule> {
+        targets.iter().copied().chain(mover).map(|target| (target.to_owned(), None)).collect()
+    };
     match (tool, specifier, list) {
         ("Read" | "Glob" | "Grep" | "LS", _, List::Allow) => {
             Err("reading in the folder needs no rule here, and outside of it a person is asked".to_owned())
@@ -97,7 +117,11 @@ fn translate_rule(rule: &str, list: List) -> Result<Vec<OurRule>, String> {
         ("WebFetch", Some(specifier), _) => web(specifier, list),
         ("Read", Some(path), _) => Ok(paths(path, &[READER])),
         ("Edit" | "Write" | "MultiEdit" | "NotebookEdit", Some(path), List::Ask | List::Deny) => {
-            Ok(paths(path, &EDITORS))
+            let argument = |rule: &OurRule| rule.1.clone().map(|(_, pattern)| ("destination", pattern));
+            let mut rules = paths(path, &EDITORS);
+            let moves = rules.first().map(|rule| (MOVER.to_owned(), argument(rule)));
+            rules.extend(moves);
+            Ok(rules)
         }
         ("Edit" | "Write" | "MultiEdit" | "NotebookEdit", Some(_), List::Allow) => {
             Err("an allow rule for some paths has no exact equivalent".to_owned())
@@ -105,6 +129,10 @@ fn translate_rule(rule: &str, list: List) -> Result<Vec<OurRule>, String> {
         (_, Some(_), _) if !targets(tool).is_empty() => Err("its specifier is not understood".to_owned()),
         _ => Err("there is no such tool here".to_owned()),
     }
+}
+
+fn is_editor(tool: &str) -> bool {
+    matches!(tool, "Edit" | "Write" | "MultiEdit" | "NotebookEdit")
 }
 
 /// `npm test:*` is the older form of `npm test *`.
@@ -133,11 +161,11 @@ fn web(specifier: &str, list: List) -> Result<Vec<OurRule>, String> {
         .ok_or("only rules for a domain have an equivalent")?;
     let expression = match (host.strip_prefix("*."), list) {
         (None, List::Allow) => format!("https?://{}([/?#].*)?", domain::escape_pattern(host)),
-        (None, _) => format!("https?://([^/?#]*[@.])?{}([:/?#].*)?", domain::escape_pattern(host)),
+        (None, _) => format!("(?i)https?://([^/?#]*[@.])?{}([:/?#].*)?", domain::escape_pattern(host)),
         (Some(parent), List::Allow) => {
             format!("https?://[A-Za-z0-9.-]+\\.{}([/?#].*)?", domain::escape_pattern(parent))
         }
-        (Some(parent), _) => format!("https?://[^/?#]*{}([:/?#].*)?", domain::escape_pattern(parent)),
+        (Some(parent), _) => format!("(?i)https?://[^/?#]*{}([:/?#].*)?", domain::escape_pattern(parent)),
     };
     Ok(vec![("eca__fetch_url".to_owned(), Some(("url", expression)))])
 }

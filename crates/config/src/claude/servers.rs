@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 /// Keys that mean the same here.
 const KEPT: [&str; 6] = ["command", "args", "env", "url", "headers", "disabled"];
 
-/// The servers as settings of ours. `places` are names with the paths that they stand for, such as the folder of a plugin.
+/// The servers as our settings. `places` are names with the paths that they stand for, such as the folder of a plugin.
 pub(crate) fn translate(servers: &Value, places: &[(&str, &str)]) -> Value {
     let entries = servers.as_object().into_iter().flatten();
     let server = |(name, server): (&String, &Value)| {

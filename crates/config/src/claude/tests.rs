@@ -215,6 +215,27 @@ fn plugins_of_a_project_count_after_trust() {
 }
 
 #[test]
+fn hooks_of_both_files_run_and_a_denied_editor_moves_nothing() {
+    let hook = |line: &str| {
+        format!(
+            r#"{{"hooks": {{"PreToolUse": [{{"hooks": [{{"type": "command", "command": "{line}"}}]}}]}}, "permissions": {{"deny": ["Edit", "WebFetch(domain:evil.example)"]}}}}"#
+        )
+    };
+    let project = Project::new(&[
+        (".claude/settings.json", &hook("one")),
+        (".claude/settings.local.json", &hook("two")),
+    ]);
+    project.trust();
+    let resolved = project.resolve();
+    let names: Vec<&str> = resolved.settings.hooks.iter().map(|hook| hook.name.as_str()).collect();
+    assert_eq!(names, ["claude-PreToolUse-1", "claude-local-PreToolUse-1"]);
+    let deny = &resolved.settings.tools.approval.deny;
+    assert!(deny.iter().any(|rule| rule.target == "eca__move_file" && rule.args_matchers.is_empty()));
+    let web = deny.iter().find(|rule| rule.target == "eca__fetch_url").expect("a rule");
+    assert!(web.args_matchers[0].1[0].starts_with("(?i)"), "hosts have no case");
+}
+
+#[test]
 fn a_broken_file_of_rules_makes_every_call_ask() {
     let project = Project::new(&[(".claude/settings.json", "{broken"), (".mcp.json", "{broken")]);
     let resolved = project.resolve();
@@ -246,5 +267,6 @@ fn rules_are_never_weakened() {
     assert_eq!(pattern("/deny/eca__shell_command/argsMatchers/command/0"), "curl.*");
     assert_eq!(pattern("/deny/eca__read_file/argsMatchers/path/0"), "(.*/)?secrets(/.*)?");
     assert_eq!(approval["deny"]["eca__spawn_agent"], json!({}));
+    assert_eq!(pattern("/ask/eca__move_file/argsMatchers/destination/0"), "(.*/)?src(/.*)?");
     assert_eq!(unused.len(), 4, "{unused:?}");
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::HookExit;
 
-/// Tools of ours, what Claude Code calls them, and arguments by both names.
+/// Our tools, what Claude Code calls them, and arguments by both names.
 type Arguments = &'static [(&'static str, &'static str)];
 
 const TOOLS: [(&str, &str, Arguments); 12] = [

@@ -83,6 +83,20 @@ impl<'a> Importer<'a> {
 
     /// The text of a file of the project; `None` where it is not there or cannot count.
     pub(super) fn read(&mut self, boundary: &Path, path: &Path) -> Option<String> {
+        // Most places are empty, and a look is cheaper than opening them.
+        if path.symlink_metadata().is_err() {
+            return None;
+        }
+        let real = path.canonicalize().ok();
+        for named in std::iter::once(path).chain(real.as_deref()) {
+            let why = match (self.is_forbidden)(named) {
+                true => "a deny rule forbids to read it",
+                false if project_files::is_secret(named) => "it may hold secrets",
+                false => continue,
+            };
+            self.leave_out(path, why);
+            return None;
+        }
         let inner = path.strip_prefix(boundary).unwrap_or(path);
         match project_files::read_beneath(boundary, inner, FILE_LIMIT_BYTES) {
             Ok(bytes) => match String::from_utf8(bytes) {
@@ -101,14 +115,6 @@ impl<'a> Importer<'a> {
     }
 
     fn add(&mut self, reading: &Reading<'_>, path: &Path) -> bool {
-        // Most places are empty, and a look is cheaper than opening them.
-        if path.symlink_metadata().is_err() {
-            return false;
-        }
-        if (self.is_forbidden)(path) {
-            self.leave_out(path, "a deny rule forbids to read it");
-            return false;
-        }
         let Some(text) = self.read(reading.boundary, path) else { return false };
         self.add_text(reading, path, text);
         true

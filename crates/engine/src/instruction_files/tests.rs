@@ -225,3 +225,16 @@ fn a_note_goes_to_a_file_that_counts() {
     project.write("CLAUDE.md", "C.");
     assert_eq!(instruction_file(&root), Some(root.join("CLAUDE.md")));
 }
+
+#[test]
+fn a_link_gives_no_secret_away() {
+    let project =
+        Project::new(&[(".env", "KEY=1"), ("forbidden.md", "No."), (".cursor/rules/plain.md", "Plain.")]);
+    let root = project.root();
+    platform::symlink(Path::new("../../.env"), &root.join(".cursor/rules/env.md")).unwrap();
+    platform::symlink(Path::new("../../forbidden.md"), &root.join(".cursor/rules/no.md")).unwrap();
+    assert_eq!(project.names(), [".cursor/rules/plain.md"]);
+    platform::symlink(Path::new(".env"), &root.join("AGENTS.md")).unwrap();
+    assert_eq!(project.names(), [".cursor/rules/plain.md"]);
+    assert!(project.why_not("AGENTS.md").contains("secrets"));
+}

@@ -10,7 +10,7 @@ use domain::item::Part;
 use domain::model::{Prompt, PromptEntry};
 
 use super::files::{MemoryEntry, MemoryFolders, MemoryScope, is_same};
-use super::keeping::OFF;
+use super::keeping::{OFF, holds_secret};
 use super::pending::Consolidation;
 use crate::completion::{Used, collect};
 use crate::paid_call;
@@ -25,12 +25,13 @@ const REQUEST: &str = include_str!("../texts/memory_consolidate.md");
 
 pub(super) async fn propose(session: &Session, wish: &[String]) -> Result<String, Failure> {
     let folders = session.workspace.texts.memory().ok_or_else(|| Failure::user(OFF))?;
-    let entries = folders.read().entries;
+    let entries = folders.counting();
     if entries.len() < 2 {
         return Ok("There is nothing to consolidate: the memory has fewer than two entries.".to_owned());
     }
     let answer = ask(session, &request(&entries, &wish.join(" "))).await?;
-    let proposal = compare(&entries, &answer)?;
+    let mut proposal = compare(&entries, &answer)?;
+    proposal.added.retain(|(_, fact)| !holds_secret(fact));
     if proposal.removed.is_empty() && proposal.added.is_empty() {
         return Ok("The model would leave the memory as it is.".to_owned());
     }
@@ -52,10 +53,15 @@ pub(super) fn apply(session: &Session, folders: &MemoryFolders) -> Result<String
     for (scope, fact) in &added {
         folders.add(*scope, fact, Some(session.id.as_str()), &date)?;
     }
-    for entry in &removed {
+    // A file that was edited since has words that nobody was shown.
+    let now = folders.read().entries;
+    let is_as_shown =
+        |shown: &&MemoryEntry| now.iter().any(|entry| entry.path == shown.path && entry.text == shown.text);
+    let unchanged: Vec<&MemoryEntry> = removed.iter().filter(is_as_shown).collect();
+    for entry in &unchanged {
         folders.remove(entry)?;
     }
-    Ok(format!("The memory has {} new entries, and {} are removed.", added.len(), removed.len()))
+    Ok(format!("The memory has {} new entries, and {} are removed.", added.len(), unchanged.len()))
 }
 
 fn request(entries: &[MemoryEntry], wish: &str) -> String {

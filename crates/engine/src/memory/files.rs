@@ -69,7 +69,9 @@ pub struct MemoryContents {
 impl MemoryFolders {
     pub fn read(&self) -> MemoryContents {
         let mut contents = MemoryContents::default();
-        if let Some((root, inner)) = &self.project {
+        if let Some((root, inner)) = &self.project
+            && linked_part(root, &root.join(inner)).is_none()
+        {
             let folder = root.join(inner);
             let read = |path: &Path| {
                 project_files::read_beneath(root, path.strip_prefix(root).unwrap_or(path), MAX_FILE_BYTES)
@@ -113,17 +115,19 @@ impl MemoryFolders {
             );
         }
         let folder = self.folder_for_writing(scope)?;
-        let name = slug(fact);
-        let taken = |name: &str| folder.join(format!("{name}.md")).symlink_metadata().is_ok();
-        let numbered = (2..).map(|number| format!("{name}-{number}"));
-        let name = std::iter::once(name.clone()).chain(numbered).find(|name| !taken(name)).unwrap_or(name);
+        let slug = slug(fact);
         let chat = chat.map(|chat| format!("chat: {chat}\n")).unwrap_or_default();
         // Quotes in quotes would need a grammar that people need not know.
         let description = format!("\"{}\"", describe(fact).replace(['"', '\\'], "'"));
-        let content =
-            format!("---\nname: {name}\ndescription: {description}\ndate: {date}\n{chat}---\n\n{fact}\n");
-        write(&folder.join(format!("{name}.md")), &content)?;
-        Ok(true)
+        let numbered = (2..MAX_ENTRIES).map(|number| format!("{slug}-{number}"));
+        for name in std::iter::once(slug.clone()).chain(numbered) {
+            let content =
+                format!("---\nname: {name}\ndescription: {description}\ndate: {date}\n{chat}---\n\n{fact}\n");
+            if write_new(&folder.join(format!("{name}.md")), &content)? {
+                return Ok(true);
+            }
+        }
+        Err(Failure::user("There are too many facts that begin with these words."))
     }
 
     pub fn remove(&self, entry: &MemoryEntry) -> Result<(), Failure> {
@@ -152,17 +156,17 @@ impl MemoryFolders {
                 return Err(Failure::user("This chat has no folder of a project."));
             }
         };
-        if let Some(root) = root {
-            let between = folder.ancestors().take_while(|above| *above != root.as_path());
-            for above in between {
-                if above.is_symlink() {
-                    return Err(failed(above, "it is a link".to_owned()));
-                }
-            }
+        if let Some(link) = root.and_then(|root| linked_part(root, &folder)) {
+            return Err(failed(link, "it is a link".to_owned()));
         }
         platform::create_private_folder(&folder).map_err(|error| failed(&folder, error.to_string()))?;
         Ok(folder)
     }
+}
+
+/// The part of a folder of a project that is a link, and could lead out of it.
+fn linked_part<'p>(root: &Path, folder: &'p Path) -> Option<&'p Path> {
+    folder.ancestors().take_while(|above| *above != root).find(|above| above.is_symlink())
 }
 
 fn read_folder(
@@ -227,17 +231,27 @@ fn slug(fact: &str) -> String {
     if slug.is_empty() { "fact".to_owned() } else { slug.to_owned() }
 }
 
-fn write(path: &Path, content: &str) -> Result<(), Failure> {
-    let temporary = path.with_extension(format!("{}.new", std::process::id()));
+/// Writes a file that is not there yet. `false`: another one has the name.
+fn write_new(path: &Path, content: &str) -> Result<bool, Failure> {
+    let temporary = path.with_extension(format!("{}.new", uuid::Uuid::now_v7()));
     let written = std::fs::OpenOptions::new().write(true).create_new(true).open(&temporary);
     let written = written.and_then(|mut file| {
         file.write_all(content.as_bytes())?;
         file.sync_all()
     });
-    written.and_then(|()| platform::replace_file(&temporary, path)).map_err(|error| {
-        let _ = std::fs::remove_file(&temporary);
-        Failure::user(format!("{} cannot be written: {error}.", path.display()))
-    })
+    // Whole or not at all, and never in the place of a file that another process has written meanwhile.
+    let linked = written.and_then(|()| match std::fs::hard_link(&temporary, path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(error),
+        // Not every file system has such links.
+        Err(_) if path.symlink_metadata().is_err() => platform::replace_file(&temporary, path),
+        linked => linked,
+    });
+    let _ = std::fs::remove_file(&temporary);
+    match linked {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(Failure::user(format!("{} cannot be written: {error}.", path.display()))),
+    }
 }
 
 #[cfg(test)]

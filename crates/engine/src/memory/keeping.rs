@@ -89,7 +89,10 @@ pub(crate) fn instructions(session: &Session) -> Option<String> {
     let outside = entries.iter().filter(|entry| entry.scope == MemoryScope::User);
     let real = outside.filter_map(|entry| entry.path.canonicalize().ok());
     let keys: Vec<String> = real.map(|path| format!("read_file {}", path.display())).collect();
-    session.change_remembered(|remembered| remembered.add(&keys));
+    session.change_remembered(|remembered| {
+        let missing: Vec<String> = keys.into_iter().filter(|key| !remembered.contains(key)).collect();
+        remembered.add(&missing);
+    });
     Some(text)
 }
 
@@ -157,9 +160,7 @@ pub(crate) fn take_proposals(session: &Session, turn: TurnId, step: u32, answer:
 /// Keeps a fact; `None` where there is no memory. A sentence says what was done.
 pub(super) fn keep(session: &Session, scope: MemoryScope, fact: &str) -> Option<Result<String, Failure>> {
     let folders = session.workspace.texts.memory()?;
-    let mut found = Taint::default();
-    taint::add_visible_secrets(&[Part::text(fact)], &mut found);
-    if !found.secrets().is_empty() {
+    if holds_secret(fact) {
         return Some(Err(Failure::user("This looks like a key or a password, so it is not kept in memory.")));
     }
     let date = config::local_now().strftime("%Y-%m-%d").to_string();
@@ -168,6 +169,13 @@ pub(super) fn keep(session: &Session, scope: MemoryScope, fact: &str) -> Option<
         true => format!("Kept in memory: {fact} (`/memory` lists it, `/memory forget` removes it.)"),
         false => format!("Already in memory: {fact}"),
     }))
+}
+
+/// Whether a text looks like a key or a password.
+pub(super) fn holds_secret(text: &str) -> bool {
+    let mut found = Taint::default();
+    taint::add_visible_secrets(&[Part::text(text)], &mut found);
+    !found.secrets().is_empty()
 }
 
 fn tell(session: &Session, level: Level, text: String) {

@@ -1,16 +1,20 @@
 //! Resolves workspaces beside the router, which reads nothing from the disk itself: settings and folders are looked at here.
 //!
-//! Must not know front-ends. Invariants: one workspace is resolved at a time, in the order of the requests; every request is
-//! answered.
+//! Must not know front-ends. Invariants: every request is answered, within a deadline; a folder that cannot be read, such as
+//! one on a network that is away, delays no other.
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::command::WorkspaceSpec;
 use domain::{Abilities, Failure, FrontendId};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::workspace::{OpenWorkspace, Workspace, WorkspaceSource};
+
+/// What reading the settings of a folder may take.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) enum ResolveRequest {
     /// A front-end was attached: workspaces that are resolved later serve it.
@@ -51,23 +55,39 @@ pub(super) fn start(
             match request {
                 ResolveRequest::Attached(abilities) => source.attached(&abilities),
                 ResolveRequest::Workspace { spec, is_open, must_exist, caller } => {
-                    let (source, wanted) = (source.clone(), spec.clone());
-                    let work = move || {
-                        if must_exist {
-                            must_be_folders(&wanted.roots)?;
-                        }
-                        Ok((!is_open).then(|| source.workspace(&wanted)))
-                    };
-                    let broken = |_| Err(Failure::internal("The settings of a folder could not be read."));
-                    let found = tokio::task::spawn_blocking(work).await.unwrap_or_else(broken);
-                    if resolved.send(ResolvedWorkspace { spec, found, caller }).is_err() {
-                        return;
-                    }
+                    let (source, resolved) = (source.clone(), resolved.clone());
+                    tokio::spawn(async move {
+                        let found = find(source, spec.clone(), is_open, must_exist).await;
+                        let _ = resolved.send(ResolvedWorkspace { spec, found, caller });
+                    });
                 }
             }
         }
     });
     (requests, answers)
+}
+
+async fn find(
+    source: Arc<dyn WorkspaceSource>,
+    spec: WorkspaceSpec,
+    is_open: bool,
+    must_exist: bool,
+) -> Result<Option<Arc<Workspace>>, Failure> {
+    let work = tokio::task::spawn_blocking(move || {
+        if must_exist {
+            must_be_folders(&spec.roots)?;
+        }
+        Ok((!is_open).then(|| source.workspace(&spec)))
+    });
+    match tokio::time::timeout(RESOLVE_TIMEOUT, work).await {
+        Ok(Ok(found)) => found,
+        Ok(Err(_)) => Err(Failure::internal("The settings of a folder could not be read.")),
+        Err(_) => Err(Failure::user(format!(
+            "The settings of the folder were not read within {} s.",
+            RESOLVE_TIMEOUT.as_secs()
+        ))
+        .hint("Look whether the disk or the network of the folder answers.")),
+    }
 }
 
 /// A chat in a folder that does not exist could do nothing but fail.

@@ -102,6 +102,9 @@ impl Router {
 
     /// Opens the chat of a subagent and prompts it.
     pub(super) fn start_subagent(&mut self, request: StartSubagent) {
+        if self.is_down {
+            return;
+        }
         let StartSubagent { id, inherited, frontend, settings, workspace, prompt, accepted, ended, started } =
             request;
         let parent = &inherited.parent;

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use config::HookEvent;
 use domain::command::Command;
-use domain::{CancellationToken, Reply};
+use domain::{CancellationToken, Failure, Reply};
 use futures_util::future::join_all;
 use session::Message;
 use session::actor::TURN_SHUTDOWN_TIMEOUT;
+use session::refusal::refuse;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -32,6 +33,10 @@ const _: () = assert!(SESSIONS_SHUTDOWN_TIMEOUT.as_millis() + 100 <= SHUTDOWN_TI
 impl Router {
     /// Every session stops its turn and flushes; then the servers end.
     pub(super) fn shutdown(&mut self, reply: Reply<()>) {
+        self.is_down = true;
+        for command in std::mem::take(&mut self.waiting).into_values().flatten() {
+            refuse(command, Failure::closed());
+        }
         let sessions: Vec<_> = self.sessions.drain().map(|(_, mailbox)| mailbox).collect();
         let workspaces: Vec<_> = self.workspaces.drain(..).map(|known| known.workspace).collect();
         let begun = Instant::now();

@@ -44,6 +44,10 @@ impl Router {
         if !names_folders && self.workspace(&spec).is_ok() {
             return Some(command);
         }
+        if self.is_down {
+            refuse(command, Failure::closed());
+            return None;
+        }
         self.waiting.insert(front, VecDeque::from([command]));
         self.resolve(spec, names_folders, Caller::Frontend(front));
         None
@@ -85,6 +89,10 @@ impl Router {
 
     /// A workspace is resolved: what waited for it goes on.
     pub(super) fn go_on_with(&mut self, resolved: ResolvedWorkspace) {
+        // Its servers and hooks would outlive the program; what waited for it was refused.
+        if self.is_down {
+            return;
+        }
         let ResolvedWorkspace { spec, found, caller } = resolved;
         let open = match (self.workspace(&spec), found) {
             (_, Err(failure)) => Err(failure),

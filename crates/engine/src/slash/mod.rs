@@ -473,6 +473,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_page_names_every_command_with_its_description() {
+        let page = include_str!("../../../../docs/slash-commands.md");
+        for (_, name, description, _) in NATIVE {
+            let row = page.lines().find(|line| {
+                line.strip_prefix(&format!("| `/{name}")).is_some_and(|rest| rest.starts_with(['`', ' ']))
+            });
+            assert!(row.is_some_and(|row| row.contains(description)), "docs/slash-commands.md: /{name}");
+        }
+    }
+
+    #[test]
     fn arguments_are_split_as_a_shell_would() {
         assert_eq!(split_arguments(r#" a "b c"  'd "e' "" "#), ["a", "b c", "d \"e", ""]);
         assert!(split_arguments("  ").is_empty());

@@ -16,7 +16,7 @@ use session::asks::PendingAsk;
 
 use super::approval::{ApprovalDecision, Decision, rememberable};
 use super::case::{decide, scope};
-use super::ready_call::{ReadyCall, advance};
+use super::ready_call::{REJECTED_WITH_REASON, ReadyCall, advance};
 use super::reviewer::{self, Looked};
 use crate::subagents::relay::{self, RelayedCall};
 use crate::turn::Turn;
@@ -155,6 +155,3 @@ pub(super) fn apply_answer(turn: &Turn, ready: &mut ReadyCall, answer: Answer) -
     }
     false
 }
-
-/// What stands before the words of a user who rejected a call.
-pub(crate) const REJECTED_WITH_REASON: &str = "The user rejected this call and said: ";

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::approval::{self, ApprovalDecision, Decision, HookVerdict};
 use crate::behavior;
-use crate::turn::{Turn, goal};
+use crate::turn::{Turn, goal_checks};
 
 /// The decision about a call that its tool has reviewed. `hook`: what hooks say about it; `taint`: what the chat has read.
 pub(super) fn decide(
@@ -38,7 +38,7 @@ fn decide_by_rules(
 ) -> ApprovalDecision {
     let behavior = turn.session.behavior();
     // The user named the command of a goal, so nobody has to be there for a check that its sandbox contains.
-    let is_check = goal::is_check_of(turn, item);
+    let is_check = goal_checks::is_check_of(turn, item);
     let decide = |case: &approval::Case<'_>| {
         let granted = Grants { contained: case.granted.contained || is_check, ..case.granted };
         approval::decide(&approval::Case { granted, hook: case.hook.clone(), ..*case })

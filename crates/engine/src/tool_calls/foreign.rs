@@ -1,5 +1,5 @@
 //! Calls of an external agent before our policy: what each would be as a call of our own tools, what the rules say about
-//! it, and the question to a person. Also the tools that an agent asks us to use for it.
+//! it, and the question to a person.
 //!
 //! Must not know how an agent is spoken to. Invariants: the one function that decides about tool calls decides about these
 //! too; a call that is several of ours is as strict as the strictest of them; what the agent says of a call never makes the
@@ -8,31 +8,23 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use domain::agent::{AgentCall, AgentCommand, CallKind, CommandEnd};
-use domain::event::Fact;
-use domain::item::{Item, ItemKind, Part};
+use domain::agent::{AgentCall, CallKind};
+use domain::item::{Item, ItemKind};
 use domain::tool::{Invocation, Review, Scope, Tool, ToolEffect, ToolResult, ToolSpec};
-use domain::tool_call::{Location, Origin, ToolCall, ToolInput};
-use domain::{BoxFuture, Failure, HostCall, HostReply};
+use domain::tool_call::{Location, Origin, ToolInput};
+use domain::{BoxFuture, Failure};
 use serde_json::{Value, json};
 
 use super::approval::{ApprovalDecision, Decision};
-use super::context::EngineToolContext;
-use super::{
-    Prepared, ReadyCall, advance, asking, decide, decide_and_run, prepare, review_call, run_guarded, scope,
-    stopped, unrecorded,
-};
+use super::{ReadyCall, advance, asking, decide, scope};
 use crate::hooks;
-use crate::tool_search::ToolList;
 use crate::turn::Turn;
-use crate::undo::{self, Recording};
+use crate::undo;
 
 /// The server of the built-in tools.
-const BUILT_IN: &str = "eca";
+pub(super) const BUILT_IN: &str = "eca";
 /// Files of one call that are looked at one by one.
 const MOST_FILES: usize = 50;
-/// How long an editor may take to give the text of a file.
-const EDITOR_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// The sandbox around an agent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,7 +89,9 @@ pub(crate) async fn decide_about(
         advance(&mut item, ToolInput::Stop);
         return Ok((item, AgentVerdict::Refused));
     };
-    let Decided { tool, input, review, approval } = decided;
+    let Decided { tool, input, review, mut approval } = decided;
+    // A model would decide about what the agent says of itself: that is a person's to judge.
+    approval.reviewable = false;
     if let ItemKind::ToolCall(shown) = &mut item.kind {
         // The content of a file is in the diff.
         let mut members = input.as_object().cloned().unwrap_or_default();
@@ -168,7 +162,7 @@ async fn strictest(turn: &Turn, item: &Item, call: &AgentCall, wall: AgentWall) 
 }
 
 /// The wall keeps whatever the agent does in the workspace, where undo takes it back.
-fn is_contained(turn: &Turn, wall: AgentWall, review: &Review) -> bool {
+pub(super) fn is_contained(turn: &Turn, wall: AgentWall, review: &Review) -> bool {
     let workspace = &turn.session.workspace;
     wall.is_confined
         && workspace.undo.is_some()
@@ -219,7 +213,7 @@ fn equivalents(turn: &Turn, item: &Item, call: &AgentCall) -> Vec<(Arc<dyn Tool>
     found
 }
 
-fn own_tool(turn: &Turn, name: &str) -> Option<Arc<dyn Tool>> {
+pub(super) fn own_tool(turn: &Turn, name: &str) -> Option<Arc<dyn Tool>> {
     let is_it = |tool: &Arc<dyn Tool>| tool.spec().server == BUILT_IN && tool.spec().name == name;
     turn.session.tools().into_iter().find(is_it)
 }
@@ -235,8 +229,9 @@ fn command_of(call: &AgentCall) -> Option<String> {
     if let Some(words) = command.and_then(Value::as_array) {
         let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
         return match words.as_slice() {
-            [shell, "-c" | "-lc", line] if shell.ends_with("sh") => Some((*line).to_owned()),
-            words => Some(words.join(" ")),
+            // More words are arguments of the line.
+            [shell, "-c" | "-lc", line, ..] if shell.ends_with("sh") => Some((*line).to_owned()),
+            words => Some(words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")),
         };
     }
     let line = text_member(call, &["command", "cmd", "script"]);
@@ -244,6 +239,15 @@ fn command_of(call: &AgentCall) -> Option<String> {
         let title = call.title.as_ref()?.trim();
         Some(title.trim_matches('`').to_owned()).filter(|line| !line.is_empty())
     })
+}
+
+/// A word as the shell reads it back.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 fn paths_of(call: &AgentCall) -> Vec<PathBuf> {
@@ -305,196 +309,6 @@ impl Tool for AgentTool {
     }
 }
 
-/// Records the state of the files before an agent works. `Err`: its changes could not be undone, and nobody wants them all
-/// the same.
-pub(crate) async fn begin_recording(turn: &Turn) -> Result<Option<Recording>, Failure> {
-    let review = Review { changes: true, ..Review::default() };
-    match undo::begin(turn, ToolEffect::RunsCommands, &review).await {
-        Ok(recording) => Ok(recording),
-        Err(problem) => {
-            let (session, editor) = (turn.session.clone(), turn.editor.clone());
-            let context = EngineToolContext::new(session, turn.id, None, editor, turn.cancel.clone());
-            if unrecorded::is_allowed(&context, &problem).await {
-                return Ok(None);
-            }
-            Err(Failure::user(format!(
-                "The agent was not started, because its changes could not be undone. {problem}"
-            )))
-        }
-    }
-}
-
-/// The exact text of a file for the agent, as the editor has it where it can tell.
-pub(crate) async fn read_file(
-    turn: &Turn,
-    path: &Path,
-    line: Option<u32>,
-    limit: Option<u32>,
-) -> Result<String, String> {
-    let tool = own_tool(turn, "read_file").ok_or("No file can be read here.")?;
-    let input = json!({"path": path});
-    let review = review_call(turn, tool.as_ref(), &input).await?;
-    if !review.outside.is_empty() {
-        return Err(format!("{} is outside the workspace.", path.display()));
-    }
-    let item = turn.session.log.next_item();
-    let approval = decide(turn, item, tool.as_ref(), &input, &review, None, &turn.session.taint());
-    if approval.decision != Decision::Allow {
-        return Err(approval.message_for_model());
-    }
-    turn.session.add_taint(&super::taint::of_review(tool.spec(), &review, turn.session.workspace.is_trusted));
-    let text = match unsaved_text(turn, path).await {
-        Some(text) => text,
-        None => {
-            let read = turn.session.workspace.files.read(&turn.session.roots, path.to_owned()).await;
-            let bytes = read.map_err(|failure| failure.to_string())?.bytes;
-            String::from_utf8(bytes).map_err(|_| format!("{} is not a text file.", path.display()))?
-        }
-    };
-    Ok(lines_of(&text, line, limit))
-}
-
-async fn unsaved_text(turn: &Turn, path: &Path) -> Option<String> {
-    let editor = turn.editor.clone().filter(|editor| editor.abilities.read_text)?;
-    let context =
-        EngineToolContext::new(turn.session.clone(), turn.id, None, Some(editor), turn.cancel.clone());
-    let read = HostCall::ReadText { path: path.to_owned() };
-    match domain::tool::ToolContext::host(&context, read, EDITOR_TIMEOUT).await {
-        Ok(HostReply::Text(text)) => Some(text),
-        Ok(_) | Err(_) => None,
-    }
-}
-
-/// Lines from `line` (1-based) on.
-fn lines_of(text: &str, line: Option<u32>, limit: Option<u32>) -> String {
-    if line.is_none() && limit.is_none() {
-        return text.to_owned();
-    }
-    let skip = line.unwrap_or(1).saturating_sub(1) as usize;
-    let most = limit.map_or(usize::MAX, |limit| limit as usize);
-    text.split_inclusive('\n').skip(skip).take(most).collect()
-}
-
-/// Writes a file for the agent by our own tool: path policy, exact bytes, unsaved buffers. A person who must be asked sees
-/// the call as one of ours.
-pub(crate) async fn write_file(
-    turn: &Turn,
-    step: u32,
-    wall: AgentWall,
-    path: &Path,
-    content: String,
-) -> Result<(), String> {
-    let tool = own_tool(turn, "write_file").ok_or("No file can be written here.")?;
-    let input = json!({"path": path, "content": content});
-    let mut review = review_call(turn, tool.as_ref(), &input).await?;
-    review.contained = is_contained(turn, wall, &review);
-    let item = new_own_call(turn, step, "write_file", &input);
-    let approval = decide(turn, item.id, tool.as_ref(), &input, &review, None, &turn.session.taint());
-    if approval.decision != Decision::Allow {
-        return run_shown(turn, item).await.map(drop);
-    }
-    // The recording of the turn covers the workspace.
-    let recording = match review.outside.is_empty() {
-        true => None,
-        false => undo::begin(turn, tool.spec().effect, &review).await?,
-    };
-    let mut result = None;
-    // A file that the agent changed by itself is refused once, and then known.
-    for _ in 0..2 {
-        let invocation = Invocation {
-            item: item.id,
-            input: input.clone(),
-            scope: scope(turn),
-            outside_allowed: !review.outside.is_empty(),
-            contained: false,
-            keeps_run_later: false,
-            run_later: Vec::new(),
-            cancel: turn.cancel.child_token(),
-            context: Arc::new(EngineToolContext::of_call(turn, item.id, &turn.cancel)),
-        };
-        result = run_guarded(turn, tool.clone(), invocation).await;
-        if result.as_ref().is_some_and(|result| !result.error) {
-            break;
-        }
-    }
-    if let Some(recording) = recording {
-        recording.end(&turn.session).await;
-    }
-    match result {
-        Some(result) if !result.error => Ok(()),
-        Some(result) => Err(text_of(&result.parts)),
-        None => Err("The turn was stopped.".to_owned()),
-    }
-}
-
-/// Runs a command for the agent as a call of our own shell tool.
-pub(crate) async fn run_command(turn: &Turn, step: u32, command: AgentCommand) {
-    let AgentCommand { line, directory, output, cancel, reply } = command;
-    let mut input = json!({"command": line});
-    if let Some(directory) = directory {
-        input["working_directory"] = json!(directory);
-    }
-    let item = new_own_call(turn, step, "shell_command", &input);
-    let ended = tokio::select! {
-        ended = run_shown(turn, item.clone()) => Some(ended),
-        () = cancel.cancelled() => None,
-    };
-    let end = match ended {
-        Some(Ok(text)) => {
-            (output.0)(&text);
-            Ok(CommandEnd { exit_code: Some(exit_code(&text)) })
-        }
-        Some(Err(text)) => match exit_code(&text) {
-            0 => Err(text),
-            code => {
-                (output.0)(&text);
-                Ok(CommandEnd { exit_code: Some(code) })
-            }
-        },
-        None => {
-            turn.session.commit(vec![Fact::ItemEnded { item: stopped(item) }]);
-            Ok(CommandEnd { exit_code: None })
-        }
-    };
-    let _ = reply.send(end);
-}
-
-/// The exit code that our shell tool names at the end of its result.
-fn exit_code(text: &str) -> i32 {
-    let code = text.trim_end().rsplit_once("[exit code ").and_then(|(_, rest)| rest.strip_suffix(']'));
-    code.and_then(|code| code.parse().ok()).unwrap_or(0)
-}
-
-fn new_own_call(turn: &Turn, step: u32, name: &str, input: &Value) -> Item {
-    let mut call = ToolCall::new(String::new(), BUILT_IN.to_owned(), name.to_owned(), Origin::Native);
-    call.input_text = input.to_string();
-    turn.session.new_item(turn.id, step, ItemKind::ToolCall(Box::new(call)))
-}
-
-/// Runs a call of our own that people see, with everything that belongs to one: review, approval, hooks, undo.
-async fn run_shown(turn: &Turn, item: Item) -> Result<String, String> {
-    let tools = ToolList::new(turn.session.tools(), &turn.session, &turn.model.info());
-    turn.session.commit(vec![Fact::ItemStarted { item: item.clone() }]);
-    let taint = turn.session.taint();
-    let prepared = prepare(turn, item, &tools, &taint).await.map_err(|failure| failure.to_string())?;
-    let item = match prepared {
-        Prepared::Ended(item) => item,
-        Prepared::Ready(ready) => decide_and_run(turn, *ready).await.0,
-    };
-    turn.session.commit(vec![Fact::ItemEnded { item: item.clone() }]);
-    let ItemKind::ToolCall(call) = &item.kind else { return Err(String::new()) };
-    let text = text_of(&call.result);
-    if call.error || !matches!(call.state, domain::ToolState::Done) { Err(text) } else { Ok(text) }
-}
-
-pub(crate) fn text_of(parts: &[Part]) -> String {
-    let texts = parts.iter().filter_map(|part| match part {
-        Part::Text { text } => Some(text.as_str()),
-        Part::Image { .. } => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -509,23 +323,12 @@ mod tests {
             (json!({"command": "git push"}), "x", "git push"),
             (json!({"command": ["bash", "-lc", "git push && ls"]}), "x", "git push && ls"),
             (json!({"command": ["git", "push"]}), "x", "git push"),
+            (json!({"command": ["bash", "-c", "ls $1", "x", "y"]}), "x", "ls $1"),
+            (json!({"command": ["grep", "a b", "it's"]}), "x", r"grep 'a b' 'it'\''s'"),
             (json!({"cmd": "ls"}), "x", "ls"),
             (json!({}), "`rm -rf build`", "rm -rf build"),
         ] {
             assert_eq!(command_of(&call(input.clone(), title)).as_deref(), Some(line), "{input}");
         }
-    }
-
-    #[test]
-    fn lines_and_exit_codes_are_exact() {
-        let text = "one\r\ntwo\nthree";
-        assert_eq!(lines_of(text, None, None), text);
-        assert_eq!(lines_of(text, Some(2), Some(1)), "two\n");
-        assert_eq!(lines_of(text, Some(3), None), "three");
-        assert_eq!(lines_of(text, None, Some(1)), "one\r\n");
-        assert_eq!(
-            (exit_code("x\n[exit code 12]"), exit_code("fine"), exit_code("[exit code 3] later")),
-            (12, 0, 0)
-        );
     }
 }

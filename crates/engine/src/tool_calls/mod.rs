@@ -3,6 +3,7 @@
 //! Must not know what a tool does. Invariants: an intent (`Running`) is in the journal before a tool runs and an outcome
 //! after; policy decides every call; a call that could not run still has a result for the model.
 
+pub(crate) mod agent_tools;
 pub mod approval;
 mod asking;
 mod case;
@@ -43,14 +44,14 @@ use crate::subagents::relay::RelayedCall;
 use crate::tool_search::ToolList;
 use crate::turn::loops::{LoopDetector, Repetition};
 use crate::turn::nested_instructions;
-use crate::turn::{Turn, goal};
+use crate::turn::{Turn, goal_checks};
 use crate::undo;
 use approval::{ApprovalDecision, Decision, HookVerdict};
-pub(crate) use asking::REJECTED_WITH_REASON;
 pub(crate) use case::with_case;
 use case::{decide, scope};
 use context::EngineToolContext;
 pub(crate) use own_calls::may_run;
+pub(crate) use ready_call::REJECTED_WITH_REASON;
 use ready_call::{ReadyCall, advance};
 pub(crate) use settling::settle_interrupted;
 
@@ -211,7 +212,7 @@ async fn prepare(turn: &Turn, mut item: Item, tools: &ToolList, taint: &Taint) -
     }
     describe(turn, &mut item, input, &review);
     // The check of a goal stays within its sandbox, whatever allowed it.
-    review.contained = approval.contained || (review.contained && goal::is_check_of(turn, item.id));
+    review.contained = approval.contained || (review.contained && goal_checks::is_check_of(turn, item.id));
     let (taint, once) = (taint.clone(), approval.once);
     let ready = ReadyCall { item, tool, review, hook: verdict, taint, ask: None, relayed: None, once };
     match approval.decision {

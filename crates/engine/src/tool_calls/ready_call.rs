@@ -11,6 +11,9 @@ use session::asks::PendingAsk;
 use super::verdict::HookVerdict;
 use crate::subagents::relay::RelayedCall;
 
+/// What stands before the words of a user who rejected a call.
+pub(crate) const REJECTED_WITH_REASON: &str = "The user rejected this call and said: ";
+
 /// A call that policy allows, or that a person is asked about.
 pub(super) struct ReadyCall {
     pub(super) item: Item,

@@ -167,7 +167,8 @@ fn words_of(item: &Item) -> Option<&str> {
                 Some(Part::Image { .. }) | None => None,
             }
         }
-        ItemKind::AgentMessage { .. }
+        ItemKind::ToolCall(_)
+        | ItemKind::AgentMessage { .. }
         | ItemKind::Reasoning { .. }
         | ItemKind::Citation { .. }
         | ItemKind::Compaction { .. }

@@ -15,7 +15,7 @@ use futures_util::StreamExt;
 use session::log::PendingCommit;
 use tokio::time::Instant;
 
-use super::goal::foreign_id;
+use super::goal_run::foreign_id;
 use crate::session::Session;
 use crate::tool_search::{CARRIER, ToolList, carried_call};
 

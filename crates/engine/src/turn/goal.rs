@@ -6,53 +6,33 @@
 //! audit compared it with the request; a goal always ends: reached, spent, paused or off.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::command::TurnLimits;
 use domain::event::{Fact, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::note::{Goal, GoalState, Note, NoteAbout};
 use domain::tool_call::{Details, Origin, ToolCall, ToolState};
-use domain::{CancellationToken, Failure, FailureKind, ItemId};
+use domain::{Failure, FailureKind};
 use serde_json::json;
 use tokio::time::Instant;
 
+pub(crate) use super::goal_run::GoalRun;
+use super::goal_run::{CHECK_ID, is_check, succeeded};
 use super::loops::LoopDetector;
-use super::{Next, Turn};
+use super::next::Next;
+use super::state::Turn;
 use crate::session::Session;
 use crate::tool_calls::approval::ApprovalDecision;
 use crate::tool_calls::{self, CallsEnd};
 use crate::tool_search::ToolList;
 
-/// Marks the calls that check a goal: their ids begin with it, in the place of a provider's.
-const CHECK_ID: &str = "dragoman-goal-check-";
 /// What the command may take, in milliseconds.
 const CHECK_MILLIS: u64 = 600_000;
 
 const AUDIT: &str = "Before this counts as done, audit it: compare everything that the user asked for, point by point, with \
     what is there now. Look at files and run checks where you are not sure. Then answer: what was done, what was verified, and \
     what was not. End with one line: `GOAL: DONE`, or `GOAL: NOT DONE:` and what is missing.";
-
-/// The goal of a running turn.
-pub(crate) struct GoalRun {
-    goal: Goal,
-    since: Instant,
-    is_time_up: Arc<AtomicBool>,
-    /// The time is no longer of interest.
-    is_reached: Arc<AtomicBool>,
-    /// The item of the check that runs, or ran last.
-    check: AtomicU64,
-}
-
-/// Ends with the turn, and so does the clock.
-pub(super) struct Clock(tokio::task::JoinHandle<()>);
-
-impl Drop for Clock {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
 
 /// A new goal with the budget of the settings.
 pub(crate) fn new(settings: &config::Settings, condition: &str, is_command: bool) -> Goal {
@@ -134,67 +114,6 @@ pub(crate) fn of_turn(session: &Session) -> Option<GoalRun> {
         is_reached: Arc::default(),
         check: AtomicU64::new(0),
     })
-}
-
-impl GoalRun {
-    /// How many answers are left.
-    pub(crate) fn steps_left(&self) -> u32 {
-        self.goal.max_steps.saturating_sub(self.goal.steps).max(1)
-    }
-
-    /// Stops the turn when the time is spent.
-    pub(super) fn start_clock(&self, cancel: &CancellationToken) -> Clock {
-        let left = Duration::from_millis(self.goal.max_millis.saturating_sub(self.goal.millis));
-        let (cancel, is_time_up) = (cancel.clone(), self.is_time_up.clone());
-        let is_reached = self.is_reached.clone();
-        Clock(tokio::spawn(async move {
-            tokio::time::sleep(left).await;
-            if !is_reached.load(Ordering::Relaxed) {
-                is_time_up.store(true, Ordering::Relaxed);
-                cancel.cancel();
-            }
-        }))
-    }
-
-    /// The goal with what was used until the end of a step.
-    fn after(&self, step: u32, state: GoalState) -> Goal {
-        let millis = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let (steps, millis) = (self.goal.steps + step, self.goal.millis.saturating_add(millis));
-        Goal { steps, millis, state, ..self.goal.clone() }
-    }
-}
-
-/// Whether a call is the check of a goal.
-pub(crate) fn is_check(call: &ToolCall) -> bool {
-    call.call_id.starts_with(CHECK_ID) && call.origin == Origin::Native
-}
-
-/// Whether this item is the check of the turn's goal. The engine made it: an id that a provider chose says nothing.
-pub(crate) fn is_check_of(turn: &Turn, item: ItemId) -> bool {
-    item.0 > 0 && turn.goal.as_ref().is_some_and(|run| run.check.load(Ordering::Relaxed) == item.0)
-}
-
-/// The id of a provider's call, which must not look like one of a check.
-pub(super) fn foreign_id(call_id: String) -> String {
-    if call_id.starts_with(CHECK_ID) { String::new() } else { call_id }
-}
-
-/// What the model gets of a check.
-pub(super) fn check_report(call: &ToolCall) -> Vec<Part> {
-    let command = call.input.as_ref().and_then(|input| input["command"].as_str()).unwrap_or_default();
-    let said = if succeeded(call) { "It succeeded" } else { "It did not succeed" };
-    let opening = Part::text(format!("The check of the goal was run: `{command}`. {said}:"));
-    std::iter::once(opening).chain(super::prompt::result_of(call)).collect()
-}
-
-fn succeeded(call: &ToolCall) -> bool {
-    call.state == ToolState::Done && !call.error && !goes_on(call)
-}
-
-/// A command that takes too long goes on as a job, and its result says so in the last line: how it ends is not known.
-fn goes_on(call: &ToolCall) -> bool {
-    let Some(Part::Text { text }) = call.result.first() else { return false };
-    text.lines().next_back().is_some_and(|line| line.starts_with('[') && line.contains("it goes on as "))
 }
 
 /// The model is done: what the goal says about that. `None`: the turn may end.

@@ -4,14 +4,18 @@
 //! once in every state; finished tool calls are never run again.
 
 pub(crate) mod answer;
+pub(crate) mod cleared;
 pub(crate) mod compaction;
 mod external;
 mod failover;
 pub(crate) mod goal;
+pub(crate) mod goal_checks;
+mod goal_run;
 mod images;
 pub(crate) mod instructions;
 pub(crate) mod loops;
 pub(crate) mod nested_instructions;
+mod next;
 pub(crate) mod prompt;
 pub(crate) mod start;
 mod state;
@@ -22,7 +26,7 @@ use std::sync::Arc;
 use domain::Failure;
 use domain::event::{Fact, Level, Notice, Outcome};
 use domain::item::{Item, ItemKind, Part};
-use domain::model::{ModelInfo, Prompt, StopReason, WrittenHistory};
+use domain::model::{ModelInfo, Prompt, WrittenHistory};
 use domain::note::{Note, NoteAbout};
 use domain::tool::{Tool, ToolSpec};
 use session::offered_tools;
@@ -43,27 +47,12 @@ use crate::subagents::SpawnAgent;
 use crate::title;
 use crate::tool_calls::{self, CallsEnd};
 use crate::tool_search::ToolList;
-use answer::{Answer, AnswerEnd, StepPosition};
+use answer::{Answer, StepPosition};
 pub(crate) use compaction::clearing;
 pub use external::{AGENT_PREFIX, is_of_agent};
 use loops::LoopDetector;
+use next::{Next, Said, outcome_of};
 pub(crate) use state::Turn;
-
-/// What the model must still hear when it is done.
-enum Said {
-    User(String),
-    /// Of a subagent in the background.
-    Report(String),
-}
-
-enum Next {
-    Step,
-    /// The same step with another model.
-    Retry,
-    /// The same step with a shorter history.
-    Compact,
-    End(Outcome),
-}
 
 impl Turn {
     /// Runs to the end. The actor commits the outcome, when the chat is free for the next prompt.
@@ -401,19 +390,5 @@ impl Turn {
             has_alternative: self.has_alternative(),
             ..Prompt::default()
         }
-    }
-}
-
-/// The outcome of a turn that an answer ends; `None`: the model is done or wants its calls run.
-fn outcome_of(end: AnswerEnd) -> Option<Outcome> {
-    match end {
-        AnswerEnd::Model(StopReason::Cut { message }) => {
-            Some(Outcome::Failed { failure: Failure::provider(message).hint("Ask to continue.") })
-        }
-        AnswerEnd::Model(StopReason::Refused { reason }) => Some(Outcome::Refused { reason }),
-        AnswerEnd::Model(StopReason::MaxTokens) => Some(Outcome::MaxTokens),
-        AnswerEnd::Model(StopReason::Done | StopReason::ToolCalls) => None,
-        AnswerEnd::Stopped => Some(Outcome::Stopped),
-        AnswerEnd::Failed(failure) => Some(Outcome::Failed { failure }),
     }
 }

@@ -28,6 +28,8 @@ const FOREIGN: [&str; 10] = [
     "vendor",
     "venv",
 ];
+/// What stands behind such texts.
+const CONFLICTS: &str = "(Where instructions conflict, those of the nearest folder hold.)";
 /// Deeper folders are not looked at.
 const MAX_DEPTH: usize = 32;
 /// Arguments of built-in tools that name a file or a folder.
@@ -53,8 +55,7 @@ pub(crate) fn of_call(session: &Session, call: &ToolCall) -> Option<Part> {
     }
     instructions::mark_taint(session, &due);
     let blocks: Vec<String> = due.files.iter().map(set::block).collect();
-    let text =
-        format!("{}\n(Where instructions conflict, those of the nearest folder hold.)", blocks.join("\n\n"));
+    let text = format!("{}\n{CONFLICTS}", blocks.join("\n\n"));
     Some(Part::text(text))
 }
 
@@ -131,14 +132,14 @@ fn given(items: &[Item]) -> Given {
     let since = items.iter().rev().take_while(|item| !matches!(item.kind, ItemKind::Compaction { .. }));
     for item in since {
         let ItemKind::ToolCall(call) = &item.kind else { continue };
-        for part in &call.result {
-            if let Part::Text { text } = part
-                && text.starts_with("<instructions file=\"")
-            {
-                given.bytes += text.len();
-                let openings = text.lines().filter(|line| line.starts_with("<instructions file=\""));
-                given.names.extend(openings.map(str::to_owned));
-            }
+        // Where we put it: a file that looks so stands before it, or is not followed by this.
+        if let Some(Part::Text { text }) = call.result.last()
+            && text.starts_with("<instructions file=\"")
+            && text.ends_with(CONFLICTS)
+        {
+            given.bytes += text.len();
+            let openings = text.lines().filter(|line| line.starts_with("<instructions file=\""));
+            given.names.extend(openings.map(str::to_owned));
         }
     }
     given

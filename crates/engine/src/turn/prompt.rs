@@ -9,8 +9,8 @@ use domain::tool_call::{RejectedBy, ToolCall, ToolState};
 use serde_json::Value;
 use session::state::State;
 
-use super::compaction::clearing;
-use super::goal::{check_report, is_check};
+use super::cleared;
+use super::goal_run::{is_check, succeeded};
 use crate::subagents::relay::is_relayed;
 use crate::tool_search::as_carried;
 
@@ -27,7 +27,7 @@ pub(crate) fn entries(state: &State, is_carried: bool) -> Vec<PromptEntry> {
 pub(crate) fn keyed_entries(state: &State, is_carried: bool) -> Vec<Keyed> {
     let items = state.items();
     let start = items.iter().rposition(|item| matches!(item.kind, ItemKind::Compaction { .. })).unwrap_or(0);
-    let cleared = clearing::cleared_before(&items[start..]);
+    let cleared = cleared::cleared_before(&items[start..]);
     let mut entries = Vec::with_capacity(items.len() - start);
     let mut results = Vec::new();
     let mut answer = None;
@@ -108,7 +108,7 @@ fn call_and_result(item: &Item, call: &ToolCall, form: Form) -> [PromptEntry; 2]
     let provider = call.provider.clone();
     let (result_id, result_name) = (call_id.clone(), name.clone());
     let parts = match form.is_cleared {
-        true => clearing::without_result(item, call).unwrap_or_else(|| result_of(call)),
+        true => cleared::without_result(item, call).unwrap_or_else(|| result_of(call)),
         false => result_of(call),
     };
     [
@@ -140,6 +140,14 @@ pub(super) fn result_of(call: &ToolCall) -> Vec<Part> {
         ToolState::Running => "This call did not finish.",
     };
     vec![Part::text(text)]
+}
+
+/// What the model gets of a check.
+fn check_report(call: &ToolCall) -> Vec<Part> {
+    let command = call.input.as_ref().and_then(|input| input["command"].as_str()).unwrap_or_default();
+    let said = if succeeded(call) { "It succeeded" } else { "It did not succeed" };
+    let opening = Part::text(format!("The check of the goal was run: `{command}`. {said}:"));
+    std::iter::once(opening).chain(result_of(call)).collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use domain::model::Model;
 use domain::{CancellationToken, TurnId};
 use session::{AttachedFrontend, EditorHandle};
 
-use super::goal::GoalRun;
+use super::goal_run::GoalRun;
 use crate::hooks::TurnHooks;
 use crate::session::{KnownInstructions, Session};
 use crate::skills::KnownSkills;

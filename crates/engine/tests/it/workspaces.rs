@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use domain::command::{ServerSpec, ServerTransport, SessionInfo, SessionSettings, UserPrompt, WorkspaceSpec};
-use domain::event::EventBody;
+use domain::event::{EventBody, Outcome};
 use domain::{Command, Failure};
+use testkit::{ModelStep, ScriptedAnswer};
 
 use crate::bench::Bench;
 use crate::client::{Client, person};
@@ -148,6 +149,35 @@ async fn a_slow_folder_delays_its_own_front_end_alone() {
     let opened = opened.unwrap();
     assert_eq!(opened.workspace, [folder.path().to_owned()], "the folder that was entered before");
     assert_eq!(opened.settings.model.as_deref(), Some("test/two"), "the default that was set before");
+}
+
+/// A stop does not wait with the commands that wait for a folder, and nothing begins after a shutdown.
+#[tokio::test]
+async fn a_stop_and_a_shutdown_are_heard_while_a_folder_is_read() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    bench.answers([ScriptedAnswer::default().then(ModelStep::Hang)]);
+    client.prompt("go").await.unwrap();
+    let (open_gate, gate) = std::sync::mpsc::channel();
+    *bench.workspaces.gate.lock().unwrap() = Some(gate);
+    let folder = tempfile::tempdir().unwrap();
+    let workspace = WorkspaceSpec { roots: vec![folder.path().to_owned()], options: None };
+    let (commands, session) = (client.commands.clone(), client.session.clone());
+    let entering = tokio::spawn({
+        let commands = commands.clone();
+        async move { commands.call(|reply| Command::Enter { workspace, reply }).await }
+    });
+    while bench.workspaces.gate.lock().unwrap().is_some() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    commands.send(Command::Cancel { session }).await.unwrap();
+    assert_eq!(client.turn_end().await, Outcome::Stopped);
+    commands.call(|reply| Command::Shutdown { reply }).await.unwrap();
+    assert!(entering.await.unwrap().is_err(), "what waited is refused");
+    open_gate.send(()).unwrap();
+    let workspace = WorkspaceSpec { roots: vec![folder.path().join("other")], options: None };
+    let late = commands.call(|reply| Command::Enter { workspace, reply }).await;
+    assert!(late.is_err(), "nothing begins after a shutdown");
 }
 
 #[tokio::test(start_paused = true)]

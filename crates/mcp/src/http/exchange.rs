@@ -22,8 +22,8 @@ use super::old::{self, OldTransport};
 use super::response::{Cursor, ExchangeError, failed, is_stream, read_body};
 use super::{ParamHeader, Refusal};
 use crate::auth::Authorization;
-use crate::connection::MAX_MESSAGE_BYTES;
 use crate::text::single_line;
+use crate::wire::MAX_MESSAGE_BYTES;
 
 pub(super) const SESSION_HEADER: &str = "mcp-session-id";
 

@@ -12,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::exchange::{Exchange, HttpSession};
 use super::response::is_stream;
-use crate::connection::MAX_MESSAGE_BYTES;
+use crate::wire::MAX_MESSAGE_BYTES;
 
 /// How long the server may take to name its address for messages.
 const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -6,6 +6,7 @@
 
 pub(crate) mod completion;
 pub(crate) mod contents;
+pub(crate) mod draft;
 pub(crate) mod history;
 pub(crate) mod jobs;
 pub(crate) mod memory;

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::contents::ContentReceived;
+use super::draft::DraftContent;
 use super::{ChatKey, LinePosition, Range};
-use crate::draft::DraftContent;
 
 /// A notification to the client.
 pub(crate) trait Notification: Serialize {

@@ -17,6 +17,7 @@ mod mounts;
 mod privileges;
 mod requests;
 mod rules;
+mod setup;
 mod ways;
 
 use std::ffi::OsString;
@@ -32,6 +33,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, set_parent_process_death_signal};
 
 use connections::Connections;
+pub(crate) use setup::{Setup, SetupError, Step};
 
 use crate::policy::{Mode, Network, Policy};
 
@@ -48,22 +50,6 @@ const REAPING: Duration = Duration::from_secs(5);
 /// ignore them.
 const ASKING: &[i32] =
     &[libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2, libc::SIGPIPE];
-
-/// Why the wall could not be built: the step and the kernel's answer.
-pub(crate) struct SetupError(pub(crate) String);
-
-pub(crate) type Setup<T> = Result<T, SetupError>;
-
-/// Adds the step to an error of the kernel.
-pub(crate) trait Step<T> {
-    fn step(self, step: &str) -> Setup<T>;
-}
-
-impl<T, E: std::fmt::Display> Step<T> for Result<T, E> {
-    fn step(self, step: &str) -> Setup<T> {
-        self.map_err(|error| SetupError(format!("{step}: {error}")))
-    }
-}
 
 /// The command as it was handed over.
 struct Order {

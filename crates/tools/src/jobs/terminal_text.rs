@@ -6,8 +6,13 @@
 #[derive(Debug, Default)]
 pub(super) struct TerminalText {
     state: State,
+    /// Bytes of the sequence so far.
+    length: usize,
     is_after_return: bool,
 }
+
+/// No sequence is longer: what follows is text again, so that a stray one hides little.
+const LONGEST: usize = 4_096;
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -28,7 +33,15 @@ impl TerminalText {
     pub(super) fn clean(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut text = Vec::with_capacity(bytes.len());
         for byte in bytes {
+            self.length = if self.state == State::Text { 0 } else { self.length + 1 };
             self.state = match (self.state, *byte) {
+                // CAN and SUB end a sequence, and so does a line end where none belongs.
+                (state, 0x18 | 0x1a) if state != State::Text => State::Text,
+                (State::Control, b'\n') => {
+                    self.add(b'\n', &mut text);
+                    State::Text
+                }
+                (State::String, _) if self.length > LONGEST => State::Text,
                 (State::Text, 0x1b) => State::Escape,
                 (State::Text, byte) => {
                     self.add(byte, &mut text);
@@ -71,6 +84,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_stray_sequence_does_not_hide_what_follows() {
+        let shown = format!("a\x1b]{}end", "x".repeat(LONGEST));
+        assert!(TerminalText::default().clean(shown.as_bytes()).ends_with(b"end"));
+    }
+
+    #[test]
     fn text_stays_and_sequences_go_in_pieces_too() {
         for (shown, text) in [
             ("plain\r\nlines\r\n", "plain\nlines\n"),
@@ -81,6 +100,9 @@ mod tests {
             ("10 %\r20 %\r\n", "10 %\n20 %\n"),
             ("\x1b[?2004hProceed? [y/n] ", "Proceed? [y/n] "),
             ("ä\x1b[Kö\x07", "äö"),
+            // A sequence that was cut hides no line.
+            ("a\x1b[12\nb", "a\nb"),
+            ("a\x1b]0;title\x18b", "ab"),
         ] {
             assert_eq!(TerminalText::default().clean(shown.as_bytes()), text.as_bytes(), "{shown:?}");
             let mut cleaner = TerminalText::default();

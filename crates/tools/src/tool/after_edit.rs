@@ -6,10 +6,11 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use domain::host::{Diagnostic, LanguageServices};
-use domain::tool::{Invocation, Scope, ToolContext, ToolResult};
+use domain::tool::{Invocation, Scope, TextFormat, ToolContext, ToolResult};
 use domain::{Abilities, BoxFuture, CancellationToken, HostCall, HostReply, Part, Review, Tool, ToolSpec};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
@@ -31,12 +32,20 @@ const MOST: usize = 20;
 /// Changed files that are looked at.
 const MOST_FILES: usize = 5;
 
+/// Files with their bytes before a call, and what a formatter needs of the call.
+type Formatting = (Vec<(ResolvedPath, Option<Vec<u8>>)>, Scope, CancellationToken);
+
+/// Edits in a row without news after which an editor is asked only once more.
+const MOST_BARREN: usize = 2;
+
 /// A tool that changes files, and whose results name new diagnostics.
 pub(crate) struct CheckedEdit {
     pub(crate) inner: Arc<dyn Tool>,
     pub(crate) files: Arc<Files>,
     pub(crate) services: Option<Arc<dyn LanguageServices>>,
     pub(crate) formatters: Formatters,
+    /// Edits in a row after which the editor told nothing else than before.
+    pub(crate) barren: AtomicUsize,
 }
 
 impl Tool for CheckedEdit {
@@ -46,6 +55,14 @@ impl Tool for CheckedEdit {
 
     fn is_useful_with(&self, abilities: &Abilities) -> bool {
         self.inner.is_useful_with(abilities)
+    }
+
+    fn text_format(&self) -> Option<TextFormat> {
+        self.inner.text_format()
+    }
+
+    fn counts_as(&self) -> &'static [&'static str] {
+        self.inner.counts_as()
     }
 
     fn prepare(&self) -> BoxFuture<'_, ()> {
@@ -69,7 +86,7 @@ impl Tool for CheckedEdit {
                 None => None,
             };
             let spent = began.elapsed();
-            let formatting = self.formatting(&call);
+            let formatting = self.formatting(&call).await;
             let mut result = self.inner.run(call).await;
             if let Some((paths, scope, cancel)) = formatting.filter(|_| !result.error) {
                 for path in &paths {
@@ -105,11 +122,16 @@ impl CheckedEdit {
     }
 
     /// What is to be formatted after the call. An editor that holds the text formats by its own rules.
-    fn formatting(&self, call: &Invocation) -> Option<(Vec<ResolvedPath>, Scope, CancellationToken)> {
+    async fn formatting(&self, call: &Invocation) -> Option<Formatting> {
         if self.formatters.lines.is_empty() || call.context.abilities().write_text {
             return None;
         }
-        Some((self.paths_of(call), call.scope.clone(), call.cancel.clone()))
+        let mut paths = Vec::new();
+        for path in self.paths_of(call) {
+            let before = self.formatters.bytes_before(&self.files, &path).await;
+            paths.push((path, before));
+        }
+        Some((paths, call.scope.clone(), call.cancel.clone()))
     }
 
     /// `None`: nobody can tell without delay.
@@ -162,7 +184,8 @@ impl Question {
         if !self.by_editor {
             return new_since(before, self.look(edit, until).await.unwrap_or_default());
         }
-        for wait in LOOKS {
+        let is_barren = edit.barren.load(Ordering::Relaxed) >= MOST_BARREN;
+        for wait in LOOKS.into_iter().take(if is_barren { 1 } else { LOOKS.len() }) {
             tokio::select! {
                 () = tokio::time::sleep_until(until.min(Instant::now() + wait)) => {}
                 () = self.cancel.cancelled() => return Vec::new(),
@@ -170,9 +193,11 @@ impl Question {
             let Some(after) = self.look(edit, until).await else { return Vec::new() };
             // A different answer is one about the changed file.
             if !is_same(before, &after) {
+                edit.barren.store(0, Ordering::Relaxed);
                 return new_since(before, after);
             }
         }
+        edit.barren.fetch_add(1, Ordering::Relaxed);
         Vec::new()
     }
 }

@@ -37,18 +37,30 @@ pub(crate) struct Formatters {
 }
 
 impl Formatters {
+    fn line_for(&self, path: &ResolvedPath) -> Option<&String> {
+        self.lines.get(path.path().extension()?.to_str()?)
+    }
+
+    /// The file before a change, where it would be formatted after it; `None` also where there is none yet.
+    pub(crate) async fn bytes_before(&self, files: &Arc<Files>, path: &ResolvedPath) -> Option<Vec<u8>> {
+        self.line_for(path)?;
+        load(files, path).await
+    }
+
     /// Formats a file that was just changed; tells the model what that did.
     pub(crate) async fn format(
         &self,
         files: &Arc<Files>,
-        path: &ResolvedPath,
+        (path, old): &(ResolvedPath, Option<Vec<u8>>),
         scope: &Scope,
         cancel: &CancellationToken,
     ) -> Option<String> {
-        let ending = path.path().extension()?.to_str()?;
-        let line = self.lines.get(ending)?;
-        let load = |files: &Files, path: ResolvedPath| disk::load(&path, files.limits.file_bytes);
-        let before = files.blocking(path, load).await.ok().flatten()?.bytes;
+        let line = self.line_for(path)?;
+        let before = load(files, path).await?;
+        // A call may name files that it leaves as they are.
+        if old.as_ref() == Some(&before) {
+            return None;
+        }
         let after = match self.run(line, &before, path.path(), scope, cancel).await {
             Ok(after) if after == before => return None,
             Ok(after) => after,
@@ -88,6 +100,11 @@ impl Formatters {
         }
         Ok(finished.stdout.head)
     }
+}
+
+async fn load(files: &Arc<Files>, path: &ResolvedPath) -> Option<Vec<u8>> {
+    let load = |files: &Files, path: ResolvedPath| disk::load(&path, files.limits.file_bytes);
+    files.blocking(path, load).await.ok().flatten().map(|loaded| loaded.bytes)
 }
 
 async fn write(

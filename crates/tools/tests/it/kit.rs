@@ -107,6 +107,7 @@ pub(crate) fn text(result: &ToolResult) -> String {
 }
 
 type Formatter = fn(String) -> String;
+type Finder = fn(&Path) -> Vec<Diagnostic>;
 
 /// A front-end as data.
 #[derive(Default)]
@@ -117,7 +118,7 @@ pub(crate) struct Client {
     pub formatter: Mutex<Option<Formatter>>,
     pub diagnostics: Mutex<Option<Result<HostReply, Failure>>>,
     /// What it finds in a file, as a language server does.
-    pub finds: Mutex<Option<fn(&Path) -> Vec<Diagnostic>>>,
+    pub finds: Mutex<Option<Finder>>,
     /// It never answers about diagnostics.
     pub stalls: std::sync::atomic::AtomicBool,
     /// What it answers to anything else, last first.

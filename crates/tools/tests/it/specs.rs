@@ -40,3 +40,13 @@ fn disabled_tools_are_not_offered() {
     assert!(servers[0].tools.iter().all(|spec| spec.name != "write_file" && spec.server == "eca"));
     assert_eq!(servers[0].tools.len(), source.tools().len());
 }
+
+/// What looks at the files after a change hides nothing of the tool that changes them.
+#[test]
+fn a_patch_counts_as_the_edits_that_it_can_do() {
+    let source = BuiltInTools::new(Options::default());
+    let tools = source.tools();
+    let patch = tools.iter().find(|tool| tool.spec().name == "apply_patch").unwrap();
+    assert_eq!(patch.counts_as(), ["edit_file", "write_file", "move_file"]);
+    assert!(patch.text_format().is_some());
+}

@@ -5,64 +5,19 @@
 
 use domain::ItemId;
 use domain::event::Fact;
-use domain::item::{Item, ItemKind, Part};
+use domain::item::{Item, ItemKind};
 use domain::model::{ModelInfo, Tokens};
 use domain::note::{Note, NoteAbout};
-use domain::tool_call::{Origin, ToolCall};
 
 use super::room;
 use crate::context_use;
 use crate::turn::Turn;
-use crate::turn::goal::is_check;
+use crate::turn::cleared::{can_be_cleared, cleared_before};
 
 /// So many of the newest calls keep their results.
 const KEPT_CALLS: usize = 8;
-/// Shorter results stay, in bytes.
-const SHORT: u64 = 600;
 /// How full the window may be afterwards, in percent of what makes a compaction due.
 const FULL_ENOUGH: u64 = 60;
-/// Tools whose results are instructions, definitions or the user's words.
-const ALWAYS_KEPT: &[&str] = &["ask_user", "fetch_rule", "skill", "recall", "search_tools", "task"];
-
-/// Results of calls before this item are left out.
-pub(crate) fn cleared_before(items: &[Item]) -> Option<ItemId> {
-    items.iter().rev().find_map(|item| match &item.kind {
-        ItemKind::Note(note) => match note.about {
-            NoteAbout::ResultsCleared { before } => Some(before),
-            NoteAbout::Verification
-            | NoteAbout::Goal(_)
-            | NoteAbout::Instructions
-            | NoteAbout::Review
-            | NoteAbout::Report => None,
-        },
-        ItemKind::UserMessage { .. }
-        | ItemKind::AgentMessage { .. }
-        | ItemKind::Reasoning { .. }
-        | ItemKind::ToolCall(_)
-        | ItemKind::Citation { .. }
-        | ItemKind::Compaction { .. }
-        | ItemKind::Command { .. }
-        | ItemKind::SystemText { .. }
-        | ItemKind::Hook(_)
-        | ItemKind::Flag { .. } => None,
-    })
-}
-
-/// The text for a result that is left out; `None`: this one stays.
-pub(crate) fn without_result(item: &Item, call: &ToolCall) -> Option<Vec<Part>> {
-    can_be_cleared(call).then(|| {
-        vec![Part::text(format!(
-            "(Left out to make room. `recall` with the id {} reads this result again.)",
-            item.id
-        ))]
-    })
-}
-
-fn can_be_cleared(call: &ToolCall) -> bool {
-    let is_kept = call.origin == Origin::Native && ALWAYS_KEPT.contains(&call.name.as_str());
-    !is_kept && !is_check(call) && context_use::parts_length(&call.result) > SHORT
-}
-
 /// Leaves old results out where that suffices for a window of this size. False: a summary is needed.
 pub(in crate::turn) fn make_room(turn: &Turn, model: &ModelInfo) -> bool {
     let session = &turn.session;
@@ -147,6 +102,8 @@ fn length_of(item: &Item) -> u64 {
 #[cfg(test)]
 mod tests {
     use domain::TurnId;
+    use domain::item::Part;
+    use domain::tool_call::{Origin, ToolCall};
 
     use super::*;
 

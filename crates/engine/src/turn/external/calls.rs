@@ -14,7 +14,8 @@ use domain::{ItemDelta, TurnId};
 use serde_json::json;
 
 use crate::session::Session;
-use crate::tool_calls::foreign::{name_of, text_of};
+use crate::tool_calls::agent_tools::text_of;
+use crate::tool_calls::foreign::name_of;
 
 pub(super) struct AgentCalls<'a> {
     session: &'a Session,

@@ -17,7 +17,6 @@ use domain::agent::{
 use domain::event::{Fact, Level, Notice, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::model::{BlockKind, ModelEvent, StopReason};
-use domain::note::NoteAbout;
 use domain::taint::Taint;
 use domain::tool_call::{Origin, ToolCall, ToolState};
 use domain::{BoxFuture, Failure};
@@ -28,17 +27,20 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::answer::{AnswerEnd, AnswerReader, StepPosition};
-use super::{Next, Said, Turn, outcome_of};
+use super::next::{Next, Said, outcome_of};
+use super::state::Turn;
 use crate::behavior;
 use crate::hooks;
 use crate::spending;
-use crate::tool_calls::approval;
 use crate::tool_calls::foreign::{self, AgentVerdict, AgentWall};
+use crate::tool_calls::{agent_tools, approval};
 use crate::tool_search::ToolList;
 use calls::AgentCalls;
 use handover::Handover;
 pub use handover::{AGENT_PREFIX, is_of_agent};
 
+/// The name of the call that stands for the agent's session.
+const SESSION: &str = "session";
 /// How long a stopped agent may take until its changes are looked at.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(7);
 
@@ -111,12 +113,12 @@ async fn prepare(
         let item = session_item(turn, step, &model, &opened);
         turn.session.commit(vec![Fact::ItemEnded { item }]).on_disk().await?;
     }
-    Ok(Some((opened, handover::with_history(&history, newest_message(turn)))))
+    Ok(Some((opened, handover::with_history(&history, newest_messages(turn)))))
 }
 
 /// The item that says which session of the agent belongs to the chat.
 fn session_item(turn: &Turn, step: u32, model: &str, opened: &OpenedAgent) -> Item {
-    let mut call = ToolCall::new(String::new(), opened.agent.clone(), "session".to_owned(), Origin::Native);
+    let mut call = ToolCall::new(String::new(), opened.agent.clone(), SESSION.to_owned(), Origin::Native);
     let place = if opened.is_confined { "in the sandbox" } else { "without a sandbox" };
     call.summary = format!("{} works {place}", opened.title);
     (call.input, call.state) = (Some(json!({})), ToolState::Done);
@@ -124,18 +126,26 @@ fn session_item(turn: &Turn, step: u32, model: &str, opened: &OpenedAgent) -> It
     turn.session.new_item(turn.id, step, ItemKind::ToolCall(Box::new(call)))
 }
 
-/// What the user said last, or a report that the agent must hear.
-fn newest_message(turn: &Turn) -> Vec<Part> {
+/// What was said in the turn since the agent last did something: by the user, by Dragoman, by subagents and hooks.
+fn newest_messages(turn: &Turn) -> Vec<Part> {
     let state = turn.session.state();
-    let of_turn = state.items().iter().rev().filter(|item| item.turn == turn.id);
-    let mut messages = of_turn.filter_map(|item| {
-        if let ItemKind::UserMessage { parts, .. } = &item.kind {
-            return Some(parts.clone());
+    let items: Vec<&Item> = state.items().iter().filter(|item| item.turn == turn.id).collect();
+    let is_work = |item: &&Item| is_of_agent(item) && !is_session(item);
+    let start = items.iter().rposition(is_work).map_or(0, |at| at + 1);
+    let mut parts = Vec::new();
+    for item in &items[start..] {
+        if let ItemKind::UserMessage { parts: said, .. } = &item.kind {
+            parts.extend(said.iter().cloned());
+        } else if let ItemKind::Note(note) = &item.kind {
+            parts.extend(note.parts.iter().cloned());
         }
-        let ItemKind::Note(note) = &item.kind else { return None };
-        matches!(note.about, NoteAbout::Report).then(|| note.parts.clone())
-    });
-    messages.next().unwrap_or_default()
+    }
+    parts
+}
+
+/// The item that names the agent's session.
+fn is_session(item: &Item) -> bool {
+    matches!(&item.kind, ItemKind::ToolCall(call) if call.name == SESSION)
 }
 
 async fn work(
@@ -145,7 +155,7 @@ async fn work(
     opened: &OpenedAgent,
     parts: Vec<Part>,
 ) -> AgentEnd {
-    let recording = match foreign::begin_recording(turn).await {
+    let recording = match agent_tools::begin_recording(turn).await {
         Ok(recording) => recording,
         Err(failure) => return AgentEnd { outcome: Some(Outcome::Failed { failure }), is_empty: true },
     };
@@ -323,15 +333,15 @@ impl<'a> AgentRun<'a> {
                 return self.decide(*call, reply).await;
             }
             AgentRequest::ReadFile { path, line, limit, reply } => self.pending.push(Box::pin(async move {
-                let _ = reply.send(foreign::read_file(turn, &path, line, limit).await);
+                let _ = reply.send(agent_tools::read_file(turn, step, &path, line, limit).await);
                 Finished::Other
             })),
             AgentRequest::WriteFile { path, content, reply } => self.pending.push(Box::pin(async move {
-                let _ = reply.send(foreign::write_file(turn, step, wall, &path, content).await);
+                let _ = reply.send(agent_tools::write_file(turn, step, wall, &path, content).await);
                 Finished::Other
             })),
             AgentRequest::Command(command) => self.pending.push(Box::pin(async move {
-                foreign::run_command(turn, step, command).await;
+                agent_tools::run_command(turn, step, command).await;
                 Finished::Other
             })),
         }

@@ -298,7 +298,7 @@ fn whitespace(edit: &Edit, dice: &mut Dice, made: &mut Made<'_>) -> Option<()> {
         }
         5 if all().all(|line| spaces(line) && blank_of(line).is_multiple_of(4)) => {
             // The file has tabs, and the model writes spaces.
-            let tabs = |lines: &[String]| -> Vec<String> {
+            fn tabs(lines: &[String]) -> Vec<String> {
                 let tab = |line: &String| {
                     let blank = blank_of(line);
                     let is_plain = line[..blank].bytes().all(|byte| byte == b' ') && blank.is_multiple_of(4);
@@ -309,7 +309,7 @@ fn whitespace(edit: &Edit, dice: &mut Dice, made: &mut Made<'_>) -> Option<()> {
                     }
                 };
                 lines.iter().map(tab).collect()
-            };
+            }
             made.lines = tabs(&made.lines);
             made.wanted = made.wanted.as_deref().map(tabs);
             Box::new(String::clone)
