@@ -1,6 +1,6 @@
 //! Words of the command lines of other assistants, and what they are here: a line below the parser's error.
 
-/// Flags and commands that others have, before any command of ours.
+/// Flags and commands that others have, before any of our commands.
 const AT_THE_START: [(&[&str], &str); 4] = [
     (&["-p", "--print", "--prompt", "exec", "-q"], "One answer for scripts: dragoman run \"…\""),
     (

@@ -197,7 +197,7 @@ mod local {
 
         pub(crate) fn default_model(&self) -> Option<String> {
             let installed = self.registry.list();
-            // A model that the user chose is better than the small one, which is there for want of another.
+            // A model that the user chose is better than the small one, which is there because there is no other.
             let default = installed.iter().find(|model| model.id != DEFAULT.id).or_else(|| installed.first());
             default.map(|model| format!("local/{}", model.id))
         }

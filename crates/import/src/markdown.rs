@@ -335,7 +335,7 @@ pub(super) fn gemini_command(text: &str) -> Result<(String, Vec<&'static str>), 
     Ok((command_text(description, &format!("{}\n", body.trim_end())), notes))
 }
 
-/// A command of ours; its description is what completion shows.
+/// One of our commands; its description is what completion shows.
 pub(super) fn command_text(description: Option<&str>, body: &str) -> String {
     let head = description.map(|text| format!("---\ndescription: {text}\n---\n\n"));
     head.unwrap_or_default() + body

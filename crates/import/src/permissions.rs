@@ -1,6 +1,6 @@
 //! Permission rules of other programs as our rules.
 //!
-//! Invariants: an allow rule of ours covers no call that theirs did not cover; a deny or ask rule covers at least the calls
+//! Invariants: our allow rule covers no call that theirs did not cover; a deny or ask rule covers at least the calls
 //! that theirs did. A rule that cannot be converted so has a reason instead.
 
 use std::collections::HashSet;

@@ -114,7 +114,7 @@ impl RuleList {
     }
 }
 
-/// A rule of ours: a tool, and a pattern of one of its arguments.
+/// One of our rules: a tool, and a pattern of one of its arguments.
 #[derive(Debug, PartialEq)]
 pub(super) struct NewRule {
     pub target: String,
@@ -346,7 +346,7 @@ impl<'a> Plan<'a> {
         planned.or_else(|| std::fs::read_to_string(&path).ok()).is_some_and(|known| known != content)
     }
 
-    /// Plans a file of ours in the folder of the scope.
+    /// Plans one of our files in the folder of the scope.
     pub(super) fn file(&mut self, source: &Source, name: &str, content: &str) {
         self.file_or_program(source, name, content, false);
     }

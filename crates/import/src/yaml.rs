@@ -60,7 +60,7 @@ fn map(lines: &[Line<'_>], at: &mut usize, indent: usize) -> Result<Value, Strin
         let value = match rest.trim() {
             "" => match lines.get(*at) {
                 Some(next) if next.indent > indent => block(lines, at, indent + 1)?,
-                // A list may stand at the indentation of its key.
+                // A list may be at the indentation of its key.
                 Some(next) if next.indent == indent && next.text.starts_with("- ") => {
                     list(lines, at, indent)?
                 }

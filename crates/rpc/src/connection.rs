@@ -139,7 +139,7 @@ impl Connection {
         sent
     }
 
-    /// Registers an outgoing request and gives the receiver of its reply; `None` if no reply can come any more.
+    /// Registers an outgoing request and gives the receiver of its reply; `None` if a reply can no longer come.
     pub(crate) fn register_request(&self) -> Option<(u64, oneshot::Receiver<Reply>)> {
         let (sender, receiver) = oneshot::channel();
         let id = self.last_request.fetch_add(1, Ordering::Relaxed) + 1;
@@ -186,7 +186,7 @@ impl Connection {
         }
     }
 
-    /// Records the end. After anything but an end of input nothing is read or written any more.
+    /// Records the end. After anything but an end of input nothing more is read or written.
     pub(crate) fn end(&self, end: End) {
         let changed = self.ended.send_if_modified(|current| {
             let changes = current.is_none_or(|current| current == End::Input && end != End::Input);
@@ -206,7 +206,7 @@ impl Connection {
         }
     }
 
-    /// Resolves when nothing is to be read or written any more.
+    /// Resolves when nothing more is to be read or written.
     pub(crate) async fn stopped(&self) {
         let mut ended = self.ended.subscribe();
         // It fails only if the sender is gone, and `self` holds it.

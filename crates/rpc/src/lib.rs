@@ -9,7 +9,7 @@
 //!   write: a handler places its answer before the events it causes by calling [`Responder::succeed`] first.
 //! * **Bounded.** A notification is refused with [`NotSent::Full`] while the queue is full (nothing waits, nothing
 //!   grows); the front-end then drops what it holds, awaits [`Outgoing::ready`] and reads on from the journal. A message
-//!   over the limit is never read into memory. A peer that sends but does not read is itself not read any more.
+//!   over the limit is never read into memory. A peer that sends but does not read is itself no longer read.
 //! * **Nothing ends a connection but its end.** Broken JSON, broken headers, wrong shapes and panics in a handler are
 //!   answered with their code and the next message is read.
 //! * **One answer per request.** A [`Responder`] answers once; dropped unanswered it answers -32603.

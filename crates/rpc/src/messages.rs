@@ -67,7 +67,7 @@ async fn read(
     }
 }
 
-/// `false`: nobody takes messages any more.
+/// `false`: nobody takes messages now.
 async fn hand_over(
     taken: Result<String, String>,
     came: &mpsc::Sender<String>,

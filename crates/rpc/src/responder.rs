@@ -18,7 +18,7 @@ pub struct Responder {
     answered: bool,
 }
 
-/// Tells that the peer does not want an answer any more. Cheap to clone.
+/// Tells that the peer no longer wants an answer. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Cancellation(Arc<watch::Sender<bool>>);
 

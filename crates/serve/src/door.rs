@@ -1,7 +1,7 @@
 //! The server for other machines: its rules for requests, the login of the page, and the chats of each account.
 //!
 //! Must not know commands: the guard decides about them. Invariants: only the page's own files are served without an account;
-//! each check stands alone, and a request passes only if all of them let it; a token is read from a header or the body of a
+//! each check is independent, and a request passes only if all of them let it; a token is read from a header or the body of a
 //! login and is never in an address or a log.
 
 use std::collections::HashMap;
@@ -311,7 +311,7 @@ fn peer(parts: &Parts) -> Result<Peer, ApiError> {
     peer.ok_or_else(|| ApiError::internal("The sender of the request is not known."))
 }
 
-/// The one cookie of ours.
+/// Our one cookie.
 fn cookie(headers: &HeaderMap) -> Option<&str> {
     single_cookie(headers, COOKIE).filter(|value| value.len() <= LONGEST_TOKEN)
 }

@@ -1,4 +1,4 @@
-//! What stands between a caller and the engine: one function decides about each command.
+//! The check between a caller and the engine: one function decides about each command.
 //!
 //! Must not know HTTP or WebSockets. Invariants: a command that `rule` does not name is refused; a caller reaches only chats
 //! whose folders are all among its own, by their real paths; grants, trust, servers, environment and settings of a client
@@ -278,7 +278,7 @@ impl Proxy {
                 completion.gate = self.shared.ledger.gate(&self.caller, None);
             }
             Command::ServerAction { action, .. } => check_server_action(action)?,
-            // A chat that is deleted is not known any more; one that is not stays stored.
+            // A chat that is deleted is no longer known; one that is not stays stored.
             Command::Delete { session, .. } => drop(self.shared.opened().remove(session)),
             _ => {}
         }
@@ -414,7 +414,7 @@ fn take<T>(place: &mut Reply<T>) -> Reply<T> {
     std::mem::replace(place, unused)
 }
 
-/// Which role a command needs. A new command is refused until it stands here.
+/// Which role a command needs. A new command is refused until it is here.
 fn rule(command: &Command) -> Rule<'_> {
     let needs = |role, chat, action| Rule::Needs { role, chat, entered: false, action };
     let inside = |role, chat| Rule::Needs { role, chat, entered: true, action: None };

@@ -47,7 +47,7 @@ pub struct Entrance {
     pub caller: String,
     /// The engine as that caller may use it.
     pub engine: Engine,
-    /// Cancelled when the caller may not use it any more.
+    /// Cancelled when the caller may no longer use it.
     pub ended: CancellationToken,
 }
 

@@ -25,7 +25,7 @@ struct ChatStream {
     follower: Follower,
     projection: Projection,
     ready: VecDeque<PageEvent>,
-    /// Cancelled when the account may not read it any more; the last event says so.
+    /// Cancelled when the account may no longer read it; the last event says so.
     revoked: Option<CancellationToken>,
     /// The last event was given.
     is_over: bool,

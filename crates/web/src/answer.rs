@@ -66,7 +66,7 @@ impl ApiError {
         self
     }
 
-    /// As it stands in an answer.
+    /// As it is in an answer.
     pub fn to_value(&self) -> Value {
         let mut error = json!({"kind": self.kind, "message": self.message});
         if let Some(hint) = &self.hint {

@@ -1,6 +1,6 @@
 //! The checks of each request, before any route sees it: the same for the page of this machine and for a server.
 //!
-//! Must not know what routes do, nor who may use them: a policy says that. Invariant: each check stands alone; a request passes
+//! Must not know what routes do, nor who may use them: a policy says that. Invariant: each check is independent; a request passes
 //! only if all of them let it.
 
 use std::future::Future;
@@ -31,7 +31,7 @@ pub trait RequestPolicy: Clone + Send + Sync + 'static {
 
     fn area(&self, path: &str) -> Self::Area;
 
-    /// The origin of our own pages at this host; an error where it is not one of ours.
+    /// The origin of our own pages at this host; an error where it is not ours.
     fn own_origin(&self, area: Self::Area, host: &str) -> Result<String, ApiError>;
 
     /// Browsers name an origin with everything but their own plain reads; programs name none.
@@ -61,7 +61,7 @@ pub trait RequestPolicy: Clone + Send + Sync + 'static {
 pub enum Origin {
     /// It names none.
     None,
-    /// A page of ours.
+    /// One of our pages.
     Own,
     /// `null`: a frame, or a page that hides where it is from.
     Null,
@@ -87,7 +87,7 @@ pub async fn check<P: RequestPolicy>(State(policy): State<P>, request: Request, 
 async fn admit<P: RequestPolicy>(policy: &P, area: P::Area, request: Request) -> Result<Request, ApiError> {
     let (mut parts, body) = request.into_parts();
     let host = if parts.uri.authority().is_some() {
-        // A host in the first line is one that nobody of ours names.
+        // A host in the first line is never one of our own.
         ""
     } else {
         single(&parts.headers, &header::HOST)?.unwrap_or_default()
@@ -129,7 +129,7 @@ pub fn single_cookie<'h>(headers: &'h HeaderMap, wanted: &str) -> Option<&'h str
     values.next().filter(|_| values.next().is_none())
 }
 
-/// No path of ours has an escape, a dot segment or an empty segment.
+/// None of our paths has an escape, a dot segment or an empty segment.
 fn check_path(uri: &Uri) -> Result<(), ApiError> {
     let length = uri.path_and_query().map_or(0, |path| path.as_str().len());
     let path = uri.path();
@@ -140,7 +140,7 @@ fn check_path(uri: &Uri) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// A header that may stand once; one that stands twice, or is no text, is refused.
+/// A header that may come once; one that comes twice, or is not text, is refused.
 pub fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, ApiError> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };

@@ -52,7 +52,7 @@ fn valid_until(certificate: &[u8]) -> Option<String> {
     let (_, whole, _) = element(certificate)?;
     let (_, body, _) = element(whole)?;
     let (first, _, behind) = element(body)?;
-    // The version stands in front where it is not the first one.
+    // The version comes first where it is not the first one.
     let mut rest = if first == 0xa0 { behind } else { body };
     for _ in ["serial number", "algorithm", "issuer"] {
         rest = element(rest)?.2;
@@ -70,7 +70,7 @@ fn valid_until(certificate: &[u8]) -> Option<String> {
     (text.len() == 14 && text.bytes().all(|byte| byte.is_ascii_digit())).then_some(text)
 }
 
-/// The tag and the content of the first element in DER, and what stands behind it.
+/// The tag and the content of the first element in DER, and what comes after it.
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[tag, short], rest) = bytes.split_first_chunk::<2>()?;
     let (length, rest) = if short < 0x80 {

@@ -19,7 +19,7 @@ use crate::{lifetime, stores};
 
 /// The first member of an export's first line.
 const FORMAT: &str = "dragoman-chat";
-/// Increases when an older Dragoman cannot read the file any more.
+/// Increases when an older Dragoman can no longer read the file.
 const VERSION: u64 = 1;
 /// Facts read or written at a time.
 const PAGE_FACTS: usize = 512;

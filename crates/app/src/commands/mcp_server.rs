@@ -256,7 +256,7 @@ async fn run_turn(
     if !chat.is_empty() {
         own.borrow_mut().insert(chat.clone());
     }
-    // A task whose calls were refused for want of an approval has an answer all the same.
+    // A task whose calls were refused without an approval has an answer all the same.
     let is_error = !matches!(summary["exit"].as_u64(), Some(0 | 3));
     let parts: Vec<&str> =
         [answer.as_str(), message.as_str()].into_iter().filter(|it| !it.is_empty()).collect();

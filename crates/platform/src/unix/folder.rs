@@ -1,6 +1,6 @@
 //! A folder that is held open: what is done in it happens in this folder, wherever its path leads by now.
 //!
-//! Invariant: no function follows a symbolic link, wherever it stands in a path.
+//! Invariant: no function follows a symbolic link, wherever it is in a path.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -141,7 +141,7 @@ impl Folder {
     }
 }
 
-/// Opens a path without following any symbolic link, wherever it stands in the path.
+/// Opens a path without following any symbolic link, wherever it is in the path.
 fn open(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
     #[cfg(target_os = "linux")]
