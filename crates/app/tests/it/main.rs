@@ -73,6 +73,7 @@ mod places;
 mod postgres;
 mod protocol_docs;
 mod providers;
+mod quality_tasks;
 mod real_agents;
 mod run;
 mod run_flags;

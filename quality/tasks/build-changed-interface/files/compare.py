@@ -1,0 +1,3 @@
+def larger(store, first, second):
+    """The name of the larger number; the first one if they are equal."""
+    return max(first, second, key=store.get)

@@ -1,0 +1,5 @@
+#include "counter.h"
+
+void count_up(void) {
+    counter++;
+}

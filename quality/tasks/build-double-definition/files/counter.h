@@ -1,0 +1,8 @@
+#ifndef COUNTER_H
+#define COUNTER_H
+
+int counter = 0;
+
+void count_up(void);
+
+#endif

@@ -1,0 +1,7 @@
+#include "counter.h"
+
+int counter = 0;
+
+void count_up(void) {
+    counter++;
+}

@@ -1,0 +1,3 @@
+from shapes import describe
+
+print(describe("circle", 2))

@@ -1,0 +1,5 @@
+from shapes import area
+
+
+def label(kind, size):
+    return f"{kind} {area(kind, size):.2f}"

@@ -1,0 +1,2 @@
+def label(kind, area):
+    return f"{kind} {area:.2f}"

@@ -1,0 +1,4 @@
+#ifndef AREA_H
+#define AREA_H
+
+#endif

@@ -1,0 +1,5 @@
+#include "sum.h"
+
+int sum(int a, int b) {
+    return a + b;
+}

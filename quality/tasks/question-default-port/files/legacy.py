@@ -1,0 +1,2 @@
+# The port of version 1.
+OLD_PORT = 7070

@@ -1,0 +1,7 @@
+import os
+import sys
+
+from settings import port_of
+
+if __name__ == "__main__":
+    print("listening on", port_of(sys.argv[1:], os.environ))

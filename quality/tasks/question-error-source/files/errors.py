@@ -1,0 +1,2 @@
+def fail(number):
+    raise SystemExit(f"E{number}: cannot proceed")

@@ -1,0 +1,5 @@
+struct point {
+    int x, y;
+};
+
+struct point point_add(struct point a, struct point b);

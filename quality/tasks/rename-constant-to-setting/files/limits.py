@@ -1,0 +1,5 @@
+LIMIT = 10
+
+
+def accepts(size):
+    return size <= LIMIT

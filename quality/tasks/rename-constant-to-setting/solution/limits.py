@@ -1,0 +1,5 @@
+UPLOAD_LIMIT = 10
+
+
+def accepts(size):
+    return size <= UPLOAD_LIMIT

@@ -1,0 +1,3 @@
+const { isoDay } = require("./dates");
+
+module.exports = { title: (day) => `Invoice of ${isoDay(2026, 3, day)}` };

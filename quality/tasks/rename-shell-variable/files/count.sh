@@ -1,0 +1,3 @@
+#!/bin/sh
+. ./lib.sh
+ls "${DIR}" | wc -l | tr -d ' '

@@ -1,0 +1,4 @@
+#!/bin/sh
+. ./lib.sh
+echo "reports: $DIR"
+echo "backup: ${BACKUP_DIR}"

@@ -1,0 +1,3 @@
+#!/bin/sh
+. ./lib.sh
+ls "${REPORT_DIR}" | wc -l | tr -d ' '

@@ -1,0 +1,4 @@
+# Sourced by the others.
+: "${REPORT_DIR:=/tmp}"
+BACKUP_DIR="$REPORT_DIR/backup"
+export REPORT_DIR BACKUP_DIR

@@ -1,0 +1,9 @@
+class Cart:
+    def __init__(self, items=[]):
+        self.items = items
+
+    def add(self, name, cents, count=1):
+        self.items.append((name, cents, count))
+
+    def total(self):
+        return sum(cents * count for _, cents, count in self.items)
