@@ -170,7 +170,7 @@ impl Agent {
 
     /// Starts a process that has no session yet.
     async fn start(&self, opening: &AgentOpening) -> Result<Arc<Running>, Failure> {
-        let Launch { spawn, is_confined, seals_forbidden, settings_watch } =
+        let Launch { spawn, is_confined, seals_forbidden, settings_watch, sandbox } =
             self.options.launcher.launch(opening).await?;
         let (name, limits) = (&self.options.name, self.options.limits);
         let connected = handshake::connect(name, spawn, &limits).await?;
@@ -188,6 +188,7 @@ impl Agent {
             takes_images: connected.capabilities.prompt_capabilities.image,
             terminals: Terminals::default(),
             settings_watch,
+            _sandbox: sandbox,
             open_requests: Arc::default(),
         };
         tokio::spawn(driver.run());

@@ -9,6 +9,7 @@ use std::time::Duration;
 use domain::Failure;
 use domain::agent::AgentEvent;
 use domain::item::Part;
+use process::sandbox::Sandbox;
 use rpc::{Fault, Inbound, Outgoing, Peer, RequestError};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -50,6 +51,8 @@ pub(crate) struct Driver {
     pub(crate) takes_images: bool,
     pub(crate) terminals: Terminals,
     pub(crate) settings_watch: Option<SettingsWatch>,
+    /// It must outlive the child.
+    pub(crate) _sandbox: Option<Arc<Sandbox>>,
     /// Held once more by each request of the agent that waits for our answer.
     pub(crate) open_requests: Arc<()>,
 }

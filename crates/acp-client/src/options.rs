@@ -6,6 +6,7 @@ use std::time::Duration;
 use domain::agent::AgentOpening;
 use domain::{BoxFuture, Failure};
 use process::Spawn;
+use process::sandbox::Sandbox;
 
 use crate::model_choice::AgentModel;
 
@@ -38,6 +39,8 @@ pub struct Launch {
     pub seals_forbidden: bool,
     /// Looks at the agent's own settings before each prompt.
     pub settings_watch: Option<SettingsWatch>,
+    /// The sandbox, whose temporary folder must be there as long as the process.
+    pub sandbox: Option<Arc<Sandbox>>,
 }
 
 /// Called when a prompt begins; what it gives is called when the prompt has ended.

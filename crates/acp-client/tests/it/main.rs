@@ -28,6 +28,7 @@ impl Launcher for Program {
                 is_confined: false,
                 seals_forbidden: false,
                 settings_watch: None,
+                sandbox: None,
             })
         })
     }

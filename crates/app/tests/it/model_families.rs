@@ -113,10 +113,12 @@ fn text_call(name: &str, text: &str) -> Answer {
     let (head, tail) = text.split_at(text.len() / 2);
     let delta = |delta: &str| json!({"type": "response.custom_tool_call_input.delta", "output_index": 0, "item_id": "ctc_1", "delta": delta});
     let events = [
+        json!({"type": "response.created", "response": {"id": "resp_1", "status": "in_progress"}}),
         json!({"type": "response.output_item.added", "output_index": 0, "item": item("")}),
         delta(head),
         delta(tail),
         json!({"type": "response.output_item.done", "output_index": 0, "item": item(text)}),
+        json!({"type": "response.completed", "response": {"id": "resp_1", "status": "completed"}}),
     ];
     Answer::new().raw(events.map(|event| format!("data: {event}\n\n")).concat())
 }

@@ -71,8 +71,8 @@ static INPUT: LazyLock<Value> = LazyLock::new(|| {
         "properties": {
             "agent": {"type": "string"},
             "task": {"type": "string", "description": "It knows nothing of this chat"},
-            "background": {"type": "boolean", "description": "Go on; the report comes as a message"},
-            "worktree": {"type": "boolean", "description": "In a git worktree of its own, at the last commit"},
+            "background": {"type": "boolean", "description": "Its report comes later"},
+            "worktree": {"type": "boolean", "description": "In a git worktree of its own"},
         },
         "required": ["agent", "task"],
     })
