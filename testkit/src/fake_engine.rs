@@ -16,6 +16,7 @@ use domain::event::{Channel, EventBody, SessionOpened, SessionUsage};
 use domain::host::{HostReply, HostRequest};
 use domain::item::{Item, ItemKind, Part};
 use domain::link::{Engine, Envelope, FrontendPort};
+use domain::memory::MemoryList;
 use domain::store::{Preview, SessionSummary};
 use domain::tool::{ServerAction, ToolServer};
 use domain::{
@@ -326,6 +327,9 @@ impl FakeState {
             }
             Command::Servers { reply, .. } => drop(reply.send(Ok(self.servers.clone()))),
             Command::Contexts { reply, .. } => drop(reply.send(Ok(Vec::new()))),
+            Command::Memory { reply } => drop(reply.send(Ok(Some(MemoryList::default())))),
+            Command::Jobs { reply } => drop(reply.send(Ok(Vec::new()))),
+            Command::Providers { reply } => drop(reply.send(Ok(Vec::new()))),
             Command::Shutdown { reply } => drop(reply.send(Ok(()))),
             Command::SlashCommands { reply, .. } => drop(reply.send(Ok(self.commands.clone()))),
             Command::Preview { session, limit, reply } => {

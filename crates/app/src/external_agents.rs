@@ -336,6 +336,7 @@ impl Launcher for AgentLauncher {
                     is_confined: false,
                     seals_forbidden: false,
                     settings_watch: None,
+                    sandbox: None,
                 });
             }
             self.confine(spawn, opening).await
@@ -398,12 +399,14 @@ impl AgentLauncher {
             if is_whole { sealed_paths(opening).await } else { (Vec::new(), false) };
         let allowance = Allowance {
             unreadable,
-            only_reads: opening.read_only,
-            keeps_run_later: opening.tainted,
+            keeps_run_later: opening.tainted || opening.read_only,
+            // The folders themselves are what must stay as it is.
+            run_later: if opening.read_only { opening.roots.to_vec() } else { Vec::new() },
             ..Allowance::new(grants)
         };
         Ok(Launch {
-            spawn: spawn.confine(sandbox, allowance),
+            spawn: spawn.confine(sandbox.clone(), allowance),
+            sandbox: Some(sandbox),
             is_confined: is_whole,
             seals_forbidden,
             settings_watch: Some(agent_settings::watch(kept_state)),

@@ -135,6 +135,12 @@ fn proof(command: &str) -> Proof {
             Proof::Test("signing_in_at_github_gives_tokens_that_are_renewed_by_one_process_at_a_time")
         }
         ["dragoman", "mcp", "list"] => Proof::Names("https://mcp.example.com/mcp"),
+        ["dragoman", "acp-agents", "login", ..] => {
+            Proof::Test("agents_are_listed_added_removed_and_mentioned")
+        }
+        ["dragoman", "run", "--model", model, ..] if model.starts_with("acp:") => {
+            Proof::Test("an_agent_answers_as_a_model_and_everything_it_does_is_kept")
+        }
         ["dragoman", "mcp", "login", ..] => Proof::Test("a_login_is_used_refreshed_and_forgotten"),
         ["dragoman", "generate", .., "--improve"] => {
             Proof::Test("a_model_improves_an_interface_only_when_it_is_asked_to")

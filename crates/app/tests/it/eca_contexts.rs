@@ -270,7 +270,7 @@ async fn instructions_come_from_the_user_and_the_project() {
         assert_eq!(system.contains("the word of the folder above"), parents);
         assert!(!system.contains("a rule of a stranger"), "{system}");
         // No text names a command that is not offered.
-        assert_eq!(system.contains("the project's own checks"), !disabled, "{system}");
+        assert_eq!(system.contains("the project's own commands"), !disabled, "{system}");
         assert_eq!(fake.last_request().tools().contains(&"eca__shell_command".to_owned()), !disabled);
     }
 }

@@ -178,7 +178,8 @@ async fn prepare(carrier: &str, phrase: &str, order: Vec<(&'static str, Value)>)
     home.write("work/.env", &format!("API_TOKEN={CANARY}\n"));
     home.write("work/README.md", &if carrier == "summary" { SUMMARIZE.to_owned() } else { of("readme") });
     home.write("work/issues/7.md", &of("issue"));
-    home.write("work/a.ipynb", &json!({"cells": [], "metadata": {"title": of("notebook")}}).to_string());
+    let cell = json!({"cell_type": "markdown", "metadata": {}, "source": [of("notebook")]});
+    home.write("work/a.ipynb", &json!({"cells": [cell], "metadata": {}, "nbformat": 4}).to_string());
     home.write("work/src/a.rs", &format!("// {}\n", of("source comment")));
     home.write("work/out.txt", &of("command output"));
     home.write("outside.txt", &of("outside file"));

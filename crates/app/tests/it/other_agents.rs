@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testkit::{Answer, FakeModel};
 
-use crate::acp_client::Editor;
 use crate::client::{Client, Home, answer, contents, fake_provider, is_finished, run_command, system_text};
+use crate::lines::LineClient;
 
 const MODEL: &str = "acp:double/default";
 
@@ -79,7 +79,7 @@ async fn an_agent_answers_as_a_model_and_everything_it_does_is_kept() {
         facts.contains("\"session_cost\":0.25") || facts.contains("0.25"),
         "the cost as the agent reports it"
     );
-    let searched = run(&home, &config, &["chats", "search", "greet"]).await;
+    let searched = run(&home, &config, &["chats", "search", "there"]).await;
     assert!(searched.contains("hello"), "{searched}");
 }
 
@@ -98,10 +98,19 @@ async fn one_list_offers_agents_to_every_front_end() {
         .await;
     assert!(!offered.is_empty());
     client.end().await;
-    let mut editor = Editor::start(&home, &config, json!({})).await;
-    let offers = |message: &Value| message.to_string().contains(MODEL);
-    editor.say("hello").await;
-    assert!(editor.updates.iter().any(offers) || offers(&editor.session), "the picker of ACP");
+    let (mut editor, _) = LineClient::acp(&home, &config, json!({})).await;
+    // Agents are looked for in the background.
+    let mut is_offered = false;
+    for _ in 0..50 {
+        let params = json!({"cwd": home.workspace(), "mcpServers": []});
+        let session = editor.request("session/new", params).await;
+        is_offered = session.to_string().contains(MODEL);
+        if is_offered {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(is_offered, "the picker of ACP");
 }
 
 #[tokio::test]
@@ -178,14 +187,14 @@ async fn a_person_is_asked_in_the_open_window_and_the_answer_reaches_the_agent()
     config["sandbox"] = json!("ask");
     let mut client = Client::start(&home, &config).await;
     for (approves, said) in [(false, "refused"), (true, "ran: yes\n")] {
-        client.ask("chat/prompt", json!({"chatId": "c", "message": "ask-run echo yes"})).await;
+        client.ask("chat/prompt", json!({"chatId": "c", "message": "ask-run touch made; echo yes"})).await;
         let is_asked = |message: &Value| {
             let content = &message["params"]["content"];
             content["type"] == "toolCallRun" && content["manualApproval"] == true
         };
         let asked = client.until(is_asked).await;
         let call = &asked.last().expect("a question")["params"]["content"];
-        assert!(call.to_string().contains("echo yes"), "{call}");
+        assert!(call.to_string().contains("touch made; echo yes"), "{call}");
         let method = if approves { "chat/toolCallApprove" } else { "chat/toolCallReject" };
         client.notify(method, json!({"chatId": "c", "toolCallId": call["id"]})).await;
         let shown = contents(&client.until(is_finished).await);

@@ -26,6 +26,12 @@ export async function startModel() {
 }
 
 async function answer(model, body, response) {
+  // A title is not a part of a flow: the chat keeps its first words.
+  if (JSON.stringify(body).includes("Answer with a title of at most six words")) {
+    response.writeHead(400, { "Content-Type": "application/json" });
+    response.end(JSON.stringify({ error: { message: "no title" } }));
+    return;
+  }
   response.writeHead(200, { "Content-Type": "text/event-stream" });
   const send = (value) => response.write(`data: ${JSON.stringify(value)}\n\n`);
   const delta = (part, reason = null) => send({ id: "1", object: "chat.completion.chunk", choices: [{ index: 0, delta: part, finish_reason: reason }] });

@@ -96,15 +96,17 @@ pub(crate) fn instructions(session: &Session) -> Option<String> {
     Some(text)
 }
 
-/// `remember that …`: keeps the fact. What the model is told of it.
-pub(crate) fn keep_wish(session: &Session, prompt: &str) -> Option<Part> {
+/// The fact of a prompt `remember that …`.
+pub(crate) fn wish<'p>(session: &Session, prompt: &'p str) -> Option<&'p str> {
     let start = prompt.trim_start();
     let lower = start.to_lowercase();
     let wish = WISHES.iter().find(|wish| lower.starts_with(**wish))?;
     let fact = start.get(wish.len()..)?.lines().next().unwrap_or_default().trim();
-    if fact.is_empty() || session.is_subagent() || session.decisions.is_recorded() {
-        return None;
-    }
+    (!fact.is_empty() && !session.is_subagent() && !session.decisions.is_recorded()).then_some(fact)
+}
+
+/// Keeps the fact of a wish. What the model is told of it.
+pub(crate) fn keep_wish(session: &Session, fact: &str) -> Option<Part> {
     let kept = keep(session, MemoryScope::User, fact)?;
     let text = match kept {
         Ok(text) => text,

@@ -12,5 +12,5 @@ mod pending;
 pub(crate) use commands::answer;
 pub use consolidation::PURPOSE;
 pub use files::{MemoryContents, MemoryEntry, MemoryFolders, MemoryScope};
-pub(crate) use keeping::{instructions, keep_wish, summary, take_proposals};
+pub(crate) use keeping::{instructions, keep_wish, summary, take_proposals, wish};
 pub(crate) use pending::PendingMemory;

@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use domain::event::{Channel, EventBody};
-use domain::item::{Item, ItemKind};
+use domain::item::{Item, ItemKind, ProviderBlock};
 use domain::model::{BlockKind, ModelEvent, StopReason, Tokens};
 use domain::tool_call::ToolCall;
 use domain::{CancellationToken, Event, Fact, Failure, ItemDelta, ModelStream, TurnId};
@@ -109,6 +109,8 @@ pub(super) struct AnswerReader<'a> {
     /// The last commit of grown text; the next one waits for it.
     pending: Option<PendingCommit>,
     pub(super) flush_at: Option<Instant>,
+    /// Stands in texts and thoughts from their start on: the session of an external agent.
+    pub(super) mark: Option<ProviderBlock>,
 }
 
 struct CarriedCall {
@@ -145,6 +147,7 @@ impl<'a> AnswerReader<'a> {
             generating: false,
             pending: None,
             flush_at: None,
+            mark: None,
         }
     }
 
@@ -221,15 +224,15 @@ impl<'a> AnswerReader<'a> {
     }
 
     fn kind_of(&self, kind: BlockKind) -> (Option<Channel>, ItemKind) {
+        let provider = self.mark.clone();
         match kind {
             BlockKind::Text => (
                 Some(Channel::Text),
-                ItemKind::AgentMessage { text: String::new(), interrupted: false, provider: None },
+                ItemKind::AgentMessage { text: String::new(), interrupted: false, provider },
             ),
-            BlockKind::Reasoning => (
-                Some(Channel::Reasoning),
-                ItemKind::Reasoning { text: String::new(), millis: 0, provider: None },
-            ),
+            BlockKind::Reasoning => {
+                (Some(Channel::Reasoning), ItemKind::Reasoning { text: String::new(), millis: 0, provider })
+            }
             BlockKind::Citation { title, url } => (None, ItemKind::Citation { title, url }),
             BlockKind::ToolCall { call_id, name } => {
                 let (server, name, origin) = self.tools.resolve(&name);

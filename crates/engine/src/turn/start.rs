@@ -51,8 +51,9 @@ pub(crate) fn begin(
     let cancel = CancellationToken::new();
     let expanding = (!contexts.is_empty())
         .then(|| expand(actor, id, frontend.as_ref(), contexts, limits.listed_resources, &cancel));
-    let message = recorded
-        .unwrap_or_else(|| [notes(&actor.session, &text), parts, vec![Part::text(text.clone())]].concat());
+    let message = recorded.unwrap_or_else(|| {
+        [notes(&actor.session, &text, &info), parts, vec![Part::text(text.clone())]].concat()
+    });
     let launch = Launch { id, model, frontend, cancel, limits, goal: None };
     match expanding {
         None => launch.with_message(actor, text.clone(), message),
@@ -85,9 +86,14 @@ fn start_title_and_warn(session: &Arc<Session>, text: &str, info: &domain::model
 }
 
 /// What the model must know about undos since its last answer, and about a fact that this prompt wanted kept.
-fn notes(session: &Session, text: &str) -> Vec<Part> {
+fn notes(session: &Session, text: &str, model: &domain::model::ModelInfo) -> Vec<Part> {
     let undone = undo::note_for_model(session.state().items());
-    undone.into_iter().chain(memory::keep_wish(session, text)).collect()
+    let fact = memory::wish(session, text);
+    if fact.is_some() {
+        // The instructions of a new chat name what was in memory before: this fact is in the message.
+        instructions::of(session, &session.instructions, model);
+    }
+    undone.into_iter().chain(fact.and_then(|fact| memory::keep_wish(session, fact))).collect()
 }
 
 /// What a turn is started with.

@@ -212,14 +212,15 @@ impl<'a> AgentRun<'a> {
     fn new(turn: &'a Turn, step: u32, opened: &OpenedAgent, tools: &'a ToolList) -> Self {
         let model = turn.model.info().id;
         let mark = handover::mark(&model, &opened.session, &turn.session.id);
-        let position = StepPosition { turn: turn.id, step };
+        let mut reader = AnswerReader::new(&turn.session, StepPosition { turn: turn.id, step }, tools);
+        reader.mark = Some(mark.clone());
         Self {
             turn,
             step,
             model,
             agent: opened.agent.clone(),
             wall: AgentWall { is_confined: opened.is_confined, seals_forbidden: opened.seals_forbidden },
-            reader: AnswerReader::new(&turn.session, position, tools),
+            reader,
             calls: AgentCalls::new(&turn.session, turn.id, step, opened.agent.clone(), mark.clone()),
             block: None,
             blocks: 0,
