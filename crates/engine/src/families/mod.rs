@@ -5,6 +5,8 @@
 
 mod table;
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use config::{EditFormat, FamilyRule};
 use domain::model::ModelInfo;
 use domain::tool::ToolSpec;
@@ -90,6 +92,25 @@ pub fn profile(id: &str, rules: &[FamilyRule]) -> Profile {
         }),
         tasks: part(&rules, &of_row, family.tasks, |rule| rule.tasks),
         family: Part { value: family.name, origin },
+    }
+}
+
+/// The profile of the model that a chat used last: every step needs it twice.
+#[derive(Default)]
+pub(crate) struct KnownProfile(Mutex<Option<(String, Arc<Profile>)>>);
+
+impl KnownProfile {
+    /// See [`profile`]; the rules of one chat stay the same.
+    pub(crate) fn of(&self, id: &str, rules: &[FamilyRule]) -> Arc<Profile> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((last, profile)) = &*known
+            && last == id
+        {
+            return profile.clone();
+        }
+        let profile = Arc::new(profile(id, rules));
+        *known = Some((id.to_owned(), profile.clone()));
+        profile
     }
 }
 

@@ -22,6 +22,7 @@ use session::{AttachedFrontend, Message, Remembered, SessionCore};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::decisions::Decisions;
+use crate::families::KnownProfile;
 use crate::instruction_files::InstructionSet;
 use crate::memory::PendingMemory;
 use crate::workspace::{NamedText, OpenWorkspace, Workspace};
@@ -52,6 +53,7 @@ pub(crate) struct Session {
     /// Entries of the memory that wait for the user's word.
     pub(crate) memory: PendingMemory,
     pub(crate) instructions: KnownInstructions,
+    pub(crate) profile: KnownProfile,
     /// What the user was told last about settings that changed.
     told_settings: Mutex<Option<String>>,
     /// Decides about tool calls and other choices.

@@ -17,6 +17,7 @@ use session::{AttachedFrontend, SessionCore, SessionParts, SessionWork};
 
 use super::start::{Opening, own_sources, own_workspace};
 use super::{Actor, EndedSubagent, KnownInstructions, Session};
+use crate::families::KnownProfile;
 use crate::memory::PendingMemory;
 use crate::workspace::Workspace;
 use crate::{behavior, hooks, slash, tool_calls, turn, undo};
@@ -47,6 +48,7 @@ impl SessionWork for Session {
             hooks_started: AtomicBool::new(false),
             memory: PendingMemory::default(),
             instructions: KnownInstructions::default(),
+            profile: KnownProfile::default(),
             told_settings: Mutex::default(),
             decisions,
             has_described_tools: AtomicBool::new(false),

@@ -21,7 +21,6 @@ use domain::tool_call::{Origin, ToolCall};
 use serde_json::{Value, json};
 use session::offered_tools;
 
-use crate::families;
 use crate::own_text::own_description;
 use crate::session::Session;
 pub(crate) use carrier::{CARRIER, CarrierTool, as_carried, carried_call};
@@ -54,7 +53,7 @@ impl ToolList {
     /// Offers everything where the definitions of servers are within the budget.
     pub(crate) fn new(mut tools: Vec<Arc<dyn Tool>>, session: &Session, model: &ModelInfo) -> Self {
         keep_one_per_name(&mut tools);
-        let profile = families::profile(&model.id, &session.workspace.settings.model_families);
+        let profile = session.profile.of(&model.id, &session.workspace.settings.model_families);
         let is_shown =
             |tool: &Arc<dyn Tool>| tool.spec().origin != Origin::Native || profile.shows(&tool.spec().name);
         let (tools, unshown): (Vec<_>, Vec<_>) = tools.into_iter().partition(is_shown);

@@ -33,7 +33,6 @@ use session::offered_tools;
 
 use crate::behavior;
 use crate::context_use::Estimate;
-use crate::families;
 use crate::hooks;
 use crate::memory;
 use crate::own_text::own_description;
@@ -351,7 +350,7 @@ impl Turn {
         let (behavior, settings) = (self.session.behavior(), &self.session.workspace.settings);
         let prompts = settings.prompts(&behavior);
         let info = self.model.info();
-        let profile = families::profile(&info.id, &settings.model_families);
+        let profile = self.session.profile.of(&info.id, &settings.model_families);
         let shown = |spec: &ToolSpec| {
             let mut spec = offered_tools::described(spec, own_description(spec, prompts));
             profile.rename_arguments(&mut spec);
