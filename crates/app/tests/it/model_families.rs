@@ -49,7 +49,8 @@ async fn the_first_request_is_small_in_every_family() {
         let body = first_request(&home, &fake, &provider(&fake, name, api, model)).await;
         let text = body.to_string();
         println!("quality: first-request | {family} | {api} | {} |", text.len());
-        for words in ["Reproduce a bug", "how you will know", "half-way", "changes of others", "ask nothing"] {
+        for words in ["Reproduce a bug", "how you will know", "half-way", "changes of others", "ask nothing"]
+        {
             assert!(text.contains(words), "{family} {api}: {words}");
         }
         assert_eq!(text.contains("in one answer"), family != "small", "{family}");

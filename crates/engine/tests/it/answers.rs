@@ -273,8 +273,8 @@ async fn the_instructions_speak_only_of_tools_that_are_offered() {
         let bench = Bench::with_config(config);
         bench.client().await.run("hello").await;
         let system = bench.models.prompts()[0].1.system.concat();
-        assert_eq!(system.contains("Make small edits"), writes, "{system}");
-        assert!(system.contains("run the project's own checks"), "{system}");
+        assert_eq!(system.contains("Edit in the style around it"), writes, "{system}");
+        assert!(system.contains("with the project's own commands"), "{system}");
         assert!(!system.contains("{writes files}"), "{system}");
     }
 }

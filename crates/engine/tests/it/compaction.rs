@@ -365,7 +365,7 @@ async fn a_long_request_alone_does_not_compact_a_short_chat() {
     assert_eq!(client.run(&"word ".repeat(1_000)).await, Outcome::Done);
     assert_eq!(bench.models.prompts().len(), 2, "nothing is compacted");
     bench.models.answer_by(|_| ScriptedAnswer::text("in short"));
-    assert_eq!(client.run(&"word ".repeat(5_000)).await, Outcome::Done);
+    assert_eq!(client.run(&"word ".repeat(5_400)).await, Outcome::Done);
     assert!(bench.models.prompts().len() >= 4, "a summary makes room for it");
     let state = bench.check_state(&client.session).await;
     assert!(lines(&state).contains(&"compaction in short".to_owned()));

@@ -29,7 +29,7 @@ async fn commands_answer_people_and_not_the_model() {
         ("/login acme", &["sign in to acme"]),
         ("/costs", &["This chat: price unknown", "Tokens: 0 in"]),
         ("/repo-map-show", &["tree"]),
-        ("/prompt-show", &["You are Dragoman", "<rule name=\"tidy\">", "small edits", "own checks"]),
+        ("/prompt-show", &["You are Dragoman", "<rule name=\"tidy\">", "style around it", "own commands"]),
         ("/model", &["Now: test/one", "- test/one"]),
         ("/model test/two", &["This chat now uses test/two."]),
     ];
@@ -75,7 +75,7 @@ async fn the_list_is_filtered_by_name_and_description() {
     assert_eq!(list("/comp").await, ["compact"]);
     assert_eq!(list("money").await, ["costs"]);
     assert_eq!(list("greet").await, ["greet"]);
-    assert_eq!(list("").await.len(), 34);
+    assert_eq!(list("").await.len(), 38);
     assert_eq!(list("plugin-").await, ["plugin-install", "plugin-update", "plugin-uninstall"]);
 }
 

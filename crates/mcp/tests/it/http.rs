@@ -106,7 +106,7 @@ async fn a_forgotten_session_is_renewed_once() {
         let web = web(mode, &[]).await;
         reaches(&web.servers, mode, ServerStatus::Running).await;
         let result = call(&web.servers, &format!("{mode}__forget"), json!({})).await;
-        assert!(result.error && said(&result.parts).contains("not even a new one"), "{result:?}");
+        assert!(result.error && said(&result.parts).contains("nor a new one"), "{result:?}");
         echoes(&web.servers, mode).await;
         let posts = web.requests("POST");
         assert_eq!(posts.last().unwrap()["mcp-session-id"], "session-3", "{mode}");

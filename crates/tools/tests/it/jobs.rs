@@ -192,7 +192,7 @@ async fn the_middle_of_a_long_output_can_be_read_and_searched() {
     let review = bench.review("read_file", json!({"path": file})).unwrap();
     assert!(review.harmless && review.outside.is_empty(), "{review:?}");
     let read = json!({"path": file, "line_offset": 1_500_000, "limit": 2});
-    assert!(bench.good("read_file", read).await.starts_with("1500000\n1500001\n"));
+    assert!(bench.good("read_file", read).await.starts_with("1500000\t1500000\n1500001\t1500001\n"));
     let found = bench.good("grep", json!({"pattern": "^1234567$", "path": file})).await;
     assert!(found.contains("1234567"), "{found}");
     // The line from which to read on is the first that is left out.
