@@ -119,7 +119,21 @@ pub(crate) const KNOWN_AGENTS: &[KnownAgent] = &[
         programs: &[("opencode", &["acp"])],
         install: "npm install --global opencode-ai",
         state: &[".local/share/opencode", ".local/state/opencode", ".cache/opencode", ".config/opencode"],
-        kept: &[".config/opencode"],
+        // It writes other files of that folder at every start.
+        kept: &[
+            ".config/opencode/opencode.json",
+            ".config/opencode/opencode.jsonc",
+            ".config/opencode/AGENTS.md",
+            ".config/opencode/agent",
+            ".config/opencode/agents",
+            ".config/opencode/command",
+            ".config/opencode/commands",
+            ".config/opencode/plugin",
+            ".config/opencode/plugins",
+            ".config/opencode/tool",
+            ".config/opencode/tools",
+            ".config/opencode/skills",
+        ],
         hosts: &["opencode.ai", "models.dev", "api.anthropic.com", "api.openai.com", "openrouter.ai"],
         ..BLANK
     },

@@ -221,7 +221,12 @@ impl Follower {
         };
         let Some(place) = self.places.get_mut(session) else { return };
         let EventBody::Fact(recorded) = &event.body else {
-            self.ready.push_back(event);
+            // Facts that came after it were read from the journal already: it is of the past.
+            let is_old = matches!(event.body, EventBody::Progress { .. })
+                && self.events.holds_fact_up_to(session, *place);
+            if !is_old {
+                self.ready.push_back(event);
+            }
             return;
         };
         if recorded.number == *place + 1 {
@@ -293,5 +298,37 @@ mod tests {
         reply.send(Ok(vec![Arc::new(Recorded { number: 1, at: 0, fact })])).unwrap();
         assert!(follower.next().await.is_some());
         assert_eq!(follower.place(&SessionId::new("s")), Some(1));
+    }
+    /// What was shown before facts that the journal gave is not shown after them.
+    #[tokio::test]
+    async fn progress_of_the_past_is_not_shown_late() {
+        let (link, port, mut commands) = Link::memory(Abilities::default()).await;
+        let mut follower = Follower::new(link.commands, link.events);
+        let session = SessionId::new("s");
+        let fact = |number| {
+            let fact = Fact::TurnStarted { turn: TurnId(number), model: String::new() };
+            Arc::new(Recorded { number, at: 0, fact })
+        };
+        let progress = |text: &str| Event {
+            session: Some(session.clone()),
+            body: EventBody::Progress { text: text.to_owned() },
+        };
+        follower.follow(session.clone(), 0);
+        for event in [progress("old"), Event::fact(session.clone(), fact(1)), progress("now")] {
+            port.events.push(event);
+        }
+        assert!(follower.next().now_or_never().is_none());
+        for page in [vec![fact(1)], Vec::new()] {
+            let Some(Envelope { command: Command::Read { reply, .. }, .. }) = commands.recv().await else {
+                panic!("a follower reads the journal");
+            };
+            reply.send(Ok(page)).unwrap();
+            if follower.place(&session) == Some(0) {
+                assert!(matches!(follower.next().await.unwrap().body, EventBody::Fact(_)));
+                assert!(follower.next().now_or_never().is_none());
+            }
+        }
+        let shown = follower.next().await.unwrap().body;
+        assert!(matches!(&shown, EventBody::Progress { text } if text == "now"), "{shown:?}");
     }
 }

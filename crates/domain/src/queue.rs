@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use crate::event::{Event, EventBody, Fact, ItemDelta, Recorded};
+use crate::ids::SessionId;
 use crate::item::{ItemKind, Part};
 
 /// Bytes of queued text, about.
@@ -150,6 +151,15 @@ impl EventReceiver {
         }
     }
 
+    /// Whether a fact of this session with at most this number waits to be read.
+    pub fn holds_fact_up_to(&self, session: &SessionId, number: u64) -> bool {
+        let is_it = |event: &Event| {
+            event.session.as_ref() == Some(session)
+                && matches!(&event.body, EventBody::Fact(recorded) if recorded.number <= number)
+        };
+        self.shared.lock().events.iter().any(is_it)
+    }
+
     pub fn try_recv(&mut self) -> Option<Received> {
         let mut state = self.shared.lock();
         if let Some(event) = state.events.pop_front() {
@@ -230,7 +240,7 @@ fn part_weight(part: &Part) -> usize {
 mod tests {
     use super::*;
     use crate::event::Channel;
-    use crate::ids::{ItemId, SessionId, TurnId};
+    use crate::ids::{ItemId, TurnId};
 
     fn delta(offset: u64, text: &str) -> Event {
         Event::delta(

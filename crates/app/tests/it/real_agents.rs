@@ -143,7 +143,7 @@ async fn try_agent(agent: &'static RealAgent) {
     let model = format!("acp:{}/default", agent.name);
     let config = json!({
         "chat": {"title": false},
-        "acpAgents": {agent.name: {"env": variables, "grants": [format!("port:{port}")]}},
+        "acpAgents": {agent.name: {"env": variables, "grants": [format!("port:{port}"), format!("network:127.0.0.1:{port}")]}},
     });
     let file = home.workspace().join("made.txt");
     let shown = file.display().to_string();
