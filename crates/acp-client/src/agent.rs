@@ -78,7 +78,7 @@ impl Agent {
         &self.options.name
     }
 
-    /// The agent with one of its models; `default`: the one that it takes by itself.
+    /// The agent with one of its models; `default`: the one that the agent chooses.
     pub fn with_model(self: &Arc<Self>, model: &str) -> Arc<dyn ExternalAgent> {
         Arc::new(AgentWithModel { agent: self.clone(), model: model.to_owned() })
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use domain::tool_call::FileChange;
 
 const CONTEXT: usize = 3;
-/// Longer texts are not kept beside the diff.
+/// Longer texts are not kept along with the diff.
 const KEPT_TEXT: usize = 256 << 10;
 const KEPT_DIFF: usize = 256 << 10;
 

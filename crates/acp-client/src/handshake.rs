@@ -1,6 +1,6 @@
 //! From a started process to a session that takes prompts: `initialize`, login, `session/new`, `load`, `resume`, the model.
 //!
-//! Invariants: each step has a deadline; a session that cannot be continued is replaced by a new one, and the caller is told.
+//! Invariants: each step has a deadline; a session that cannot be continued is replaced by a new one, and the result says so.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ pub struct AuthMethod {
     pub id: String,
     pub name: String,
     pub description: String,
-    /// The program and arguments that log in on a terminal; `None`: the agent does it by itself when it is told to.
+    /// The program and arguments that log in on a terminal; `None`: the agent does it when asked.
     pub terminal: Option<(Option<String>, Vec<String>)>,
 }
 
@@ -83,7 +83,7 @@ pub async fn probe(
     Ok(probe)
 }
 
-/// Starts an agent and has it log in by itself; it may open a browser.
+/// Starts an agent and asks it to log in; it may open a browser.
 pub async fn authenticate(name: &str, spawn: Spawn, method: &str, limits: &Limits) -> Result<(), Failure> {
     let connected = connect(name, spawn, limits).await?;
     let (outgoing, params) = (connected.peer.outgoing(), json!({"methodId": method}));

@@ -36,7 +36,7 @@ pub(crate) struct AgentEntry {
     pub(crate) command: String,
     pub(crate) args: Vec<String>,
     pub(crate) is_confined: bool,
-    /// It stands in the settings.
+    /// The settings name it.
     pub(crate) is_configured: bool,
     pub(crate) install: &'static str,
     env: Vec<(String, SecretSource)>,
@@ -251,7 +251,7 @@ fn info(agent: &str, model: &str) -> ModelInfo {
     ModelInfo { id: format!("{PREFIX}{agent}/{model}"), tools: true, images: true, ..ModelInfo::default() }
 }
 
-/// An agent behind the name of a model.
+/// The agent that a model's name means.
 struct AgentAsModel {
     info: ModelInfo,
     agent: Arc<dyn ExternalAgent>,
@@ -355,7 +355,7 @@ impl AgentLauncher {
         Ok(Spawn::new(command)
             .args(args)
             .without_env(&self.agents.secret_variables)
-            // The runtime of most agents looks at proxy variables only where it is told to.
+            // The runtime of most agents reads proxy variables only when asked to.
             .env("NODE_USE_ENV_PROXY", "1")
             .envs(own)
             .envs(told.unwrap_or_default().iter().copied())

@@ -1,4 +1,4 @@
-//! Results of tools that are left out of what the model gets: which they are, and what stands in their place. Pure.
+//! Results of tools that are left out of what the model gets: which they are, and what is sent instead. Pure.
 
 use domain::ItemId;
 use domain::item::{Item, ItemKind, Part};
