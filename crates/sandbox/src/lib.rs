@@ -23,6 +23,7 @@ pub mod places;
 pub mod policy;
 mod project_grants;
 pub mod proxy;
+mod real_path;
 pub mod registries;
 mod registry_credentials;
 mod repositories;

@@ -20,6 +20,7 @@ use crate::host_filter::HostFilter;
 use crate::own_ports::own_ports;
 use crate::policy::{Mode, Network, Policy};
 use crate::proxy::{Proxy, Upstream};
+use crate::real_path::real_path;
 use crate::registries::{self, Host};
 use crate::registry_credentials;
 use crate::temporary::Temporary;
@@ -386,8 +387,8 @@ impl Sandbox {
             self.facts.roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
         hidden.retain(|path| !self.is_own_state(path));
         hidden.retain(|path| {
-            let path = path.canonicalize();
-            path.is_ok_and(|path| !roots.iter().any(|root| root.starts_with(&path)))
+            let path = real_path(path);
+            path.is_some_and(|path| !roots.iter().any(|root| root.starts_with(&path)))
         });
         hidden
     }

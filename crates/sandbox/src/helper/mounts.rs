@@ -24,6 +24,7 @@ use super::guards::{self, Guards};
 use super::ways::Ways;
 use super::{Setup, SetupError, Step};
 use crate::policy::Policy;
+use crate::real_path::real_path;
 
 const READ_ONLY: u64 = 0x1;
 const NO_SETUID: u64 = 0x2;
@@ -99,9 +100,8 @@ impl Layer {
 
 fn collect_layers(policy: &Policy, copies: &[GitCopy]) -> Setup<Vec<Layer>> {
     let mut layers = Vec::new();
-    let real = |paths: &[PathBuf]| -> Vec<PathBuf> {
-        paths.iter().filter_map(|path| path.canonicalize().ok()).collect()
-    };
+    let real =
+        |paths: &[PathBuf]| -> Vec<PathBuf> { paths.iter().filter_map(|path| real_path(path)).collect() };
     let writable = real(&policy.writable);
     let is_inside = |path: &Path| writable.iter().any(|folder| path.starts_with(folder));
     let mut protected = real(&policy.protected);
@@ -155,7 +155,7 @@ fn shown_layers(policy: &Policy, writable: &[PathBuf], hidden: &[PathBuf]) -> Se
             && !writable.iter().chain(hidden).any(|folder| path.starts_with(folder))
     };
     let mut layers = Vec::new();
-    for path in policy.exposed.iter().filter_map(|path| path.canonicalize().ok()).filter(is_shown) {
+    for path in policy.exposed.iter().filter_map(|path| real_path(path)).filter(is_shown) {
         layers.extend(copy(&path, Rank::Exposed)?);
     }
     Ok(layers)
@@ -221,8 +221,7 @@ fn covers(policy: &Policy) -> Setup<Vec<Layer>> {
     let mut layers = Vec::new();
     let hidden = policy.hidden.iter().map(|path| (path, &file));
     let unreadable = policy.unreadable.iter().map(|path| (path, &closed));
-    let covered =
-        hidden.chain(unreadable).filter_map(|(path, cover)| Some((path.canonicalize().ok()?, cover)));
+    let covered = hidden.chain(unreadable).filter_map(|(path, cover)| Some((real_path(path)?, cover)));
     for (path, cover) in covered {
         let Ok(kind) = path.symlink_metadata() else { continue };
         let source = if kind.is_dir() { &folder } else { cover };
