@@ -8,6 +8,7 @@ mod caches;
 mod connect;
 mod due;
 mod git_access;
+mod git_view;
 pub mod grant;
 mod guard;
 mod guarded;
@@ -33,8 +34,9 @@ pub mod stopped;
 pub mod suite;
 pub mod support;
 mod temporary;
+mod watch;
 
-pub use git_access::GitAccess;
+pub use git_view::GitAccess;
 pub use grant::Grant;
 pub use guard::{Guard, Leftovers, finish_looks};
 pub use host_filter::HostFilter;

@@ -9,6 +9,7 @@ mod due;
 mod error;
 mod git;
 mod index;
+mod limits;
 mod objects;
 mod pending;
 mod plan;
@@ -32,6 +33,7 @@ pub use due::{DueNote, InterruptedCommand};
 use error::At;
 pub use error::UndoError;
 use index::Index;
+pub use limits::Limits;
 use objects::Objects;
 pub use plan::{Action, Plan, Step};
 pub use restore::Outcome;
@@ -39,25 +41,6 @@ pub use retention::DiskUse;
 pub use snapshot::{CommandSnapshot, Coverage};
 pub use state::{FileState, StoredPath};
 pub use turns::TurnSummary;
-
-/// How much the store may hold.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
-    /// Bytes of one file.
-    pub file: u64,
-    /// Bytes of all contents.
-    pub total: u64,
-    /// Files and folders of one workspace. A larger one, such as a home folder, is not covered.
-    pub entries: usize,
-    /// The longest wait for another process that tidies the store.
-    pub lock_timeout: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { file: 64 << 20, total: 2 << 30, entries: 400_000, lock_timeout: Duration::from_secs(10) }
-    }
-}
 
 /// A turn of an owner.
 #[derive(Clone, PartialEq, Eq, Debug)]
