@@ -44,6 +44,7 @@ const ALLOWED_KEYS: &[(&str, UntrustedRule)] = &[
     ("toolCall.readFile.maxLines", UntrustedRule::Lowers),
     ("toolCall.outputTruncation.sizeKb", UntrustedRule::Lowers),
     ("toolCall.toolSearch.abovePercent", UntrustedRule::Lowers),
+    ("toolCall.toolSearch.aboveTokens", UntrustedRule::Lowers),
     ("toolCall.outputTruncation.lines", UntrustedRule::Harmless),
     ("toolCall.shellCommand.summaryMaxLength", UntrustedRule::Harmless),
     ("toolCall.approval.deny", UntrustedRule::Rules),

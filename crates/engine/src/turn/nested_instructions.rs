@@ -46,6 +46,10 @@ pub(crate) fn of_call(session: &Session, call: &ToolCall) -> Option<Part> {
     }
     let known = instructions::files(session);
     let mut due = due_files(session, &paths, &known);
+    if due.files.is_empty() {
+        // The whole history is not looked through for nothing.
+        return None;
+    }
     let is_given = given(session.state().items());
     due.files.retain(|file| !is_given.names.contains(&set::opening(&file.path)));
     let used: usize = known.given_at_start().map(|file| file.text.len()).sum();

@@ -11,6 +11,7 @@ pub mod edit_file;
 pub mod editor_diagnostics;
 pub mod editor_places;
 pub mod fetch_url;
+mod file_search;
 pub(crate) mod formatting;
 pub mod glob;
 pub mod grep;
