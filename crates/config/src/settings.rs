@@ -1,4 +1,4 @@
-//! The resolved settings as types. A field exists only where some crate acts on it; keys without effect stand in the
+//! The resolved settings as types. A field exists only where some crate acts on it; keys without effect are in the
 //! schema as `x-unsupported`. This module does not know the defaults of models, prompts and vendors.
 
 use std::collections::BTreeMap;

@@ -166,7 +166,7 @@ fn rule_for(path: &[&str]) -> Option<UntrustedRule> {
     ALLOWED_KEYS.iter().find(|(pattern, _)| fits(pattern)).map(|(_, rule)| *rule)
 }
 
-/// Whether a `${…}` stands anywhere in the value.
+/// Whether a `${…}` is anywhere in the value.
 fn has_reference(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains("${"),

@@ -96,7 +96,7 @@ fn words_of(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
-/// Whether some word is a program that deletes: wrappers such as `sudo` or `env` may stand before it.
+/// Whether some word is a program that deletes: wrappers such as `sudo` or `env` may be before it.
 fn deletes(words: &[&str]) -> bool {
     let name = |word: &&str| word.rsplit('/').next().unwrap_or(word).to_owned();
     words.iter().enumerate().any(|(at, word)| {

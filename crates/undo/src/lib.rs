@@ -10,6 +10,7 @@ mod due;
 mod error;
 mod git;
 mod index;
+mod limits;
 mod objects;
 mod pending;
 mod plan;
@@ -37,6 +38,7 @@ pub use coverage::Coverage;
 pub use due::{DueNote, InterruptedCommand};
 use error::At;
 pub use error::UndoError;
+pub use limits::Limits;
 use objects::Objects;
 pub use plan::{Action, Plan, Step};
 use refresh::{KnownIndex, RecentScan};
@@ -45,25 +47,6 @@ pub use retention::DiskUse;
 pub use snapshot::CommandSnapshot;
 pub use state::{FileState, StoredPath};
 pub use turns::TurnSummary;
-
-/// How much the store may hold.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
-    /// Bytes of one file.
-    pub file: u64,
-    /// Bytes of all contents.
-    pub total: u64,
-    /// Files and folders of one workspace. A larger one, such as a home folder, is not covered.
-    pub entries: usize,
-    /// The longest wait for another process that tidies the store.
-    pub lock_timeout: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { file: 64 << 20, total: 2 << 30, entries: 400_000, lock_timeout: Duration::from_secs(10) }
-    }
-}
 
 /// A turn of an owner.
 #[derive(Clone, PartialEq, Eq, Debug)]

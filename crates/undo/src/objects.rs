@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 
-use crate::Limits;
+use crate::limits::Limits;
 use crate::private;
 use crate::state::Hash;
 use crate::store_size::StoreSize;
@@ -32,7 +32,7 @@ pub(crate) struct Objects {
 /// The outcome of storing a file.
 pub(crate) enum Stored {
     Held(Hash, u64),
-    /// Over a limit, or not a plain file any more.
+    /// Over a limit, or no longer a plain file.
     Refused,
 }
 

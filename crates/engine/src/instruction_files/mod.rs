@@ -2,7 +2,7 @@
 //!
 //! Must not know sessions. Invariants: one function, [`read_folder`], decides about a folder, by one table; a text counts
 //! once, however many names and imports lead to it; nothing is read outside of the project; a file that is a fallback never
-//! stands beside `AGENTS.md` or `CLAUDE.md`.
+//! is beside `AGENTS.md` or `CLAUDE.md`.
 
 mod imports;
 mod looks;

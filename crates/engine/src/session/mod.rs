@@ -70,7 +70,7 @@ impl Deref for Session {
     }
 }
 
-/// What stands before the history, and the rules that the model reads later.
+/// What is before the history, and the rules that the model reads later.
 #[derive(Clone, Default)]
 pub(crate) struct Instructions {
     pub(crate) system: Vec<Arc<str>>,

@@ -20,6 +20,7 @@ mod patch_steps;
 pub mod preview_file_change;
 pub mod read_file;
 pub mod shell_command;
+mod shell_exposure;
 mod shell_output;
 mod shell_sealing;
 mod symbol_places;
