@@ -1,4 +1,4 @@
-//! An index and a scan that the store keeps for the next use. Plain data.
+//! What a store knows of a root while its process lives. Plain data.
 
 use std::path::PathBuf;
 use std::sync::Arc;
