@@ -4,11 +4,10 @@
 
 use super::describing;
 use super::fields;
+use super::naming::{NotPossible, join, label};
 use super::views;
-use crate::plan::words::line;
 use crate::plan::{Column, Layout, List, Plan, Sort, Theme};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// A change to a plan. Views and fields are named as the interface shows them, or by their own names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -121,21 +120,6 @@ pub enum PlanEdit {
         code: String,
     },
 }
-
-/// Why an edit cannot be made, and what could be named instead.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotPossible {
-    pub message: String,
-    pub alternatives: Vec<String>,
-}
-
-impl fmt::Display for NotPossible {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for NotPossible {}
 
 const MAX_PAGE_SIZE: u32 = 1_000;
 
@@ -401,43 +385,10 @@ fn found_mut<'l>(list: &'l mut List, title: &str, name: &str) -> Result<&'l mut 
     Ok(&mut list.columns[index])
 }
 
-/// The longest name of a title, view or column.
-const MAX_LABEL: usize = 80;
-
-pub(super) fn label(text: &str) -> Result<String, NotPossible> {
-    let refused = |message: String| Err(NotPossible { message, alternatives: Vec::new() });
-    let length = text.trim().chars().count();
-    if length > MAX_LABEL {
-        return refused(format!("A name can have {MAX_LABEL} characters; this one has {length}."));
-    }
-    if text.chars().any(is_invisible) {
-        return refused("A name cannot hold control characters or invisible marks.".to_owned());
-    }
-    let label = line(text, MAX_LABEL);
-    if label.is_empty() {
-        return refused("A name cannot be empty.".to_owned());
-    }
-    Ok(label)
-}
-
-/// Characters that change how the text around them is shown.
-fn is_invisible(c: char) -> bool {
-    (c.is_control() && !c.is_whitespace())
-        || matches!(c, '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}')
-}
-
 fn theme_word(theme: Theme) -> &'static str {
     match theme {
         Theme::Light => "light",
         Theme::Dark => "dark",
         Theme::Auto => "system’s",
-    }
-}
-
-pub(super) fn join(words: &[String]) -> String {
-    match words {
-        [] => String::new(),
-        [one] => one.clone(),
-        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
     }
 }

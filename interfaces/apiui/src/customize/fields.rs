@@ -2,7 +2,7 @@
 //!
 //! Owns the comparison of names of fields: exact, then by label, then by last word, then as a slip of the pen.
 
-use super::edit::{NotPossible, join};
+use super::naming::{NotPossible, join};
 use super::views::plain;
 use crate::plan::List;
 use crate::read::nearest;

@@ -2,9 +2,10 @@
 //!
 //! Never guesses between two views: it asks, and the options are the real ones.
 
-use super::edit::{PlanEdit, apply, join};
+use super::edit::{PlanEdit, apply};
 use super::grammar::{Intent, intent};
 use super::meaning::{DESCENDING, DIRECTIONS, Wanted, by_number, fields_somewhere, is_all, is_view_phrase};
+use super::naming::join;
 use super::phrases::{bare, clauses, given_name, names};
 use super::{EXAMPLES, Outcome, Refusal, RefusalKind, fields, views};
 use crate::plan::{Layout, List, Plan, Theme};

@@ -2,7 +2,7 @@
 //!
 //! Owns the comparison of names of views, as edits write them and as people do.
 
-use super::edit::NotPossible;
+use super::naming::NotPossible;
 use crate::plan::words::{singular, split};
 use crate::plan::{Plan, Resource};
 use crate::read::nearest;

@@ -3,7 +3,7 @@
 //! Owns the last look before anything is printed, for plans of any origin. Invariant: no printed view edits or deletes an item
 //! by an operation whose key or filter would be empty.
 
-use super::keys::normalized;
+use super::paths::normalized;
 use super::{Input, InputKind, InputPlace, Operation, Plan, Resource, Shape};
 
 impl Plan {
