@@ -18,7 +18,7 @@ use domain::{Command, Failure, FailureKind};
 use sha2::{Digest, Sha256};
 
 use crate::assistant::Assistant;
-use crate::wishes::not_applied;
+use crate::options::not_applied;
 
 /// Calls for one wish: the first, and one for each time that a refused answer is shown.
 const CALLS: usize = 3;
