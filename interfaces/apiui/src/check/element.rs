@@ -9,7 +9,7 @@ use oxc::ast::ast::{
     JSXAttributeName, JSXAttributeValue, JSXChild, JSXElement, JSXElementName, JSXExpression,
     JSXMemberExpressionObject, ObjectPropertyKind,
 };
-use oxc::span::{GetSpan, Span};
+use oxc::span::GetSpan;
 
 pub(super) use super::element_view::{Attribute, Child, Element, Kind, Value};
 use super::tree::{Declared, Tree, key_name};

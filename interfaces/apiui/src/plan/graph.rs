@@ -7,7 +7,7 @@ use super::grouping::Group;
 use super::models::Models;
 use super::roles::{self, Verb};
 use super::selecting::{self, Item, Trust};
-use super::words::{humanize, plural, singular, split, squeezed};
+use super::words::{humanize, is_key, plural, singular, split, squeezed};
 use crate::spec::{GraphOperation, Kind, Model, Spec};
 use indexmap::IndexMap;
 use std::collections::HashMap;

@@ -4,6 +4,7 @@
 //! guessed follows from a name, a link, a schema or an example of the specification, for each operation that it is used
 //! for; writes use no other.
 
+use super::paths::normalized;
 use super::selecting::Selected;
 use super::words::{is_key, split};
 use super::{Input, InputPlace, Key, Operation, Resource};
