@@ -56,3 +56,9 @@ pub(super) fn find(list: &List, name: &str) -> Option<usize> {
             slip.and_then(|slip| labels.iter().position(|label| label == slip))
         })
 }
+
+/// Whether a list has a field of exactly this name or label.
+pub(super) fn is_exact(list: &List, name: &str) -> bool {
+    let wanted = plain(name);
+    list.columns.iter().any(|column| plain(&column.field) == wanted || plain(&column.label) == wanted)
+}

@@ -6,22 +6,34 @@
 
 mod arranging;
 pub mod asking;
+mod button_requests;
+mod buttons;
+mod cells;
+mod choosing;
+mod conditions;
 mod conversation;
 mod describing;
 mod edit;
 mod fields;
+mod formats;
 mod grammar;
 mod meaning;
 mod naming;
 mod outcome;
+mod past;
 mod phrases;
+mod plan_edit;
+mod requests;
+mod rows;
 mod understand;
+mod values;
 mod views;
 mod visibility;
 
 pub use edit::{PlanEdit, apply};
 pub use naming::NotPossible;
 pub use outcome::{EXAMPLES, Outcome, Refusal, RefusalKind, Turn};
+pub use past::remember;
 
 use crate::plan::Plan;
 

@@ -28,7 +28,7 @@ impl Plan {
     }
 
     /// Whether an operation that edits or deletes an item of the resource names the item.
-    pub(super) fn is_keyed(&self, resource: &Resource, index: usize) -> bool {
+    pub(crate) fn is_keyed(&self, resource: &Resource, index: usize) -> bool {
         let Some(operation) = self.operations.get(index) else { return false };
         if operation.query_text.is_empty() {
             return !operation.selectors.is_empty() || self.names_item(resource, operation);

@@ -32,6 +32,7 @@ mod roles;
 mod rpc;
 mod selecting;
 mod servers;
+mod showing;
 pub mod slots;
 mod validate;
 pub mod words;
@@ -39,9 +40,13 @@ pub mod words;
 pub use forms::{Alternative, BodyForm, BodyKind, Input, InputKind, InputPlace, Shape};
 pub use model::{
     AnswerNote, Column, Display, FixedHeader, Flow, Incoming, Key, Layout, List, Operation, Paging,
-    PagingStyle, Plan, Relation, Resource, Scheme, SchemeKind, ServerChoice, Sort, TemplateVariable, Theme,
+    PagingStyle, Plan, Relation, Resource, Scheme, SchemeKind, ServerChoice, TemplateVariable, Theme,
 };
 pub use servers::is_address;
+pub use showing::{
+    Action, Calculation, ColorRule, Computed, Condition, Constant, FormatKind, PastChange, PastPart,
+    SavedView, Sort, Test, Tint, ValueFormat,
+};
 pub use slots::SlotCode;
 pub use validate::Invalid;
 

@@ -217,7 +217,7 @@ pub fn markdown(text: Option<&str>, limit: usize) -> String {
 }
 
 /// A name for comparison: without case and separators.
-pub(super) fn squeezed(name: &str) -> String {
+pub(crate) fn squeezed(name: &str) -> String {
     split(name).concat().to_lowercase()
 }
 
