@@ -1,4 +1,4 @@
-//! What `dragoman generate` is asked for, and the failures that its parts share.
+//! What to generate, and how; and the failure of a file that cannot be written.
 
 use std::path::{Path, PathBuf};
 
@@ -29,12 +29,4 @@ pub(crate) fn write_failure(path: &Path, error: &std::io::Error) -> Failure {
         return failure.hint("Choose another place with -o, or remove it.");
     }
     failure
-}
-
-pub(crate) fn not_applied(text: &str, message: &str, choices: &[String]) -> Failure {
-    let failure = Failure::user(format!("The change “{text}” was not made: {message} Nothing was written."));
-    if choices.is_empty() {
-        return failure;
-    }
-    failure.hint(format!("These work: {}.", choices.join("; ")))
 }

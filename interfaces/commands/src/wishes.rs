@@ -9,8 +9,7 @@ use domain::Failure;
 
 use crate::assistant::Assistant;
 use crate::generated_project::Project;
-use crate::options::not_applied;
-use crate::plan_editor;
+use crate::plan_editor::{self, not_applied};
 
 /// The wish of `--improve`, as a project keeps it.
 pub(crate) const IMPROVE: &str = "improve";

@@ -1,6 +1,4 @@
-//! The connection as the work on its requests sees it: limits, places, the way to a model.
-//!
-//! Must not know methods. Invariant: what waits and runs is bounded; a place is free again when its work has ended.
+//! The state of one connection: its limits, its running requests and its way to a model.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

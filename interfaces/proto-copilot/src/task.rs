@@ -1,4 +1,4 @@
-//! A wish that needs a model, with all that the model is told.
+//! The task of a model, for a change that needs one. Plain data.
 
 use apiui::customize::Turn;
 use apiui::plan::Plan;
