@@ -12,7 +12,7 @@ use super::outcome::RefusalKind;
 use super::phrases::{bare, given_name};
 use super::understand::{Halt, Reader, refusal};
 use super::views;
-use crate::plan::{Condition, Test, Tint};
+use crate::plan::{Condition, List, Test, Tint};
 use regex::{Captures, Regex};
 use serde_json::Value;
 use std::sync::LazyLock;
@@ -191,9 +191,10 @@ impl Reader<'_> {
         let values: Vec<String> =
             list.columns.iter().flat_map(|column| column.choices.iter().cloned()).take(12).collect();
         let message = format!(
-            "No field of {title} is known to say “{}”. Name the field and the value, such as: show only {} where status is open.",
+            "No field of {title} is known to say “{}”. Name the field and the value, such as: show only {} where {}.",
             crate::problem::excerpt(&cut.phrase),
-            title.to_lowercase()
+            title.to_lowercase(),
+            example_of(list)
         );
         Some(Err(Halt::Refuse(refusal(RefusalKind::NotFound, message, values))))
     }
@@ -319,6 +320,16 @@ impl Reader<'_> {
         } else {
             PlanEdit::RemoveSavedView { view, name }
         }]))
+    }
+}
+
+/// A condition that the list knows.
+fn example_of(list: &List) -> String {
+    let by_choice = list.columns.iter().find_map(|column| Some((&column.label, column.choices.first()?)));
+    match (by_choice, list.columns.first()) {
+        (Some((label, choice)), _) => format!("{} is {choice}", label.to_lowercase()),
+        (None, Some(first)) => format!("{} is …", first.label.to_lowercase()),
+        (None, None) => "a field is a value".to_owned(),
     }
 }
 

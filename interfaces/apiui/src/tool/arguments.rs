@@ -120,6 +120,9 @@ pub fn example(plan: &Plan, operation: &Operation) -> Value {
 /// A part of a path is never empty: an object without required fields gets its first one.
 fn not_empty(plan: &Plan, input: &Input, value: Value) -> Value {
     let is_empty = value == json!({}) || value == json!([]);
+    if value == json!("") {
+        return input.choices.iter().find(|choice| **choice != value).cloned().unwrap_or(json!("x"));
+    }
     match fields(plan, input).first().filter(|_| is_empty) {
         Some(field) => Value::Object(Map::from_iter([(field.name.clone(), example_of(plan, field, 1))])),
         None if value == json!({}) => json!({"x": "x"}),
