@@ -125,7 +125,7 @@ fn by_importance(columns: &mut [(u8, Column)]) {
             {
                 3
             }
-            _ if is_time && has(&["due", "deadline", "start", "end"]) => 3,
+            _ if has(&["due", "deadline"]) || is_time && has(&["start", "end"]) => 3,
             _ if has(&["amount", "total", "price", "cost", "balance", "budget", "estimate"]) => 3,
             _ if is_time && has(&["created", "updated", "date", "published"]) => 4,
             _ if column.display == Display::Email => 4,
