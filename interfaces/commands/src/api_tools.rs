@@ -248,8 +248,8 @@ impl ApiTools {
 
     /// The arguments of the same call for the next page, where the list is known to have one.
     fn next_page(&self, call: &PreparedCall, body: &Value) -> Option<Value> {
-        let lists = self.plan.resources.iter().filter_map(|resource| resource.list.as_ref());
-        let list = lists.into_iter().find(|list| list.operation == call.operation)?;
+        let mut lists = self.plan.resources.iter().filter_map(|resource| resource.list.as_ref());
+        let list = lists.find(|list| list.operation == call.operation)?;
         let paging = list.paging.as_ref().filter(|paging| !paging.parameter.is_empty())?;
         let result = self.plan.operations.get(call.operation)?.result.iter();
         let root = result.fold(Some(body), |value, name| value?.get(name))?;

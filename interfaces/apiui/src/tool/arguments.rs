@@ -153,10 +153,9 @@ fn example_of(plan: &Plan, input: &Input, depth: usize) -> Value {
     if let Some(choice) = input.choices.first().filter(|_| input.kind != InputKind::List) {
         return choice.clone();
     }
-    let given = [&input.initial, &input.example].into_iter().filter(|text| !text.is_empty());
-    let given =
-        given.filter_map(|text| serde_json::from_str::<Value>(text).ok().or_else(|| Some(json!(text))));
-    if let Some(value) = given.into_iter().find(|value| depth < 2 && check(plan, input, value, "").is_ok()) {
+    let texts = [&input.initial, &input.example].into_iter().filter(|text| !text.is_empty());
+    let mut given = texts.map(|text| serde_json::from_str::<Value>(text).unwrap_or_else(|_| json!(text)));
+    if let Some(value) = given.find(|value| depth < 2 && check(plan, input, value, "").is_ok()) {
         return value;
     }
     let number = |value: f64| {
