@@ -165,7 +165,7 @@ impl ApiTools {
         let (status, kind, bytes, is_cut) = sent.map_err(|_| {
             Failure::provider(format!("The API gave no answer within {} s.", TIMEOUT.as_secs()))
         })??;
-        let text = self.masked(&String::from_utf8_lossy(&bytes));
+        let text = masked(&String::from_utf8_lossy(&bytes), &call.request.secrets);
         let body: Option<Value> = if is_cut { None } else { serde_json::from_str(&text).ok() };
         let mut told = json!({"status": status, "contentType": kind});
         if let Some(next) = body.as_ref().and_then(|body| self.next_page(call, body)) {
@@ -196,7 +196,10 @@ impl ApiTools {
         }
         let unreachable = |error: reqwest::Error| {
             // The address may hold a secret.
-            Failure::provider(self.masked(&format!("The API cannot be reached: {}.", error.without_url())))
+            Failure::provider(masked(
+                &format!("The API cannot be reached: {}.", error.without_url()),
+                &request.secrets,
+            ))
         };
         let mut response = builder.send().await.map_err(unreachable)?;
         let status = response.status().as_u16();
@@ -240,12 +243,6 @@ impl ApiTools {
         Ok(())
     }
 
-    /// The text without the secrets that are sent.
-    fn masked(&self, text: &str) -> String {
-        let secrets = self.credentials.iter().filter(|one| one.secret.len() >= SHORTEST_MASKED);
-        secrets.fold(text.to_owned(), |text, one| text.replace(&one.secret, MASK))
-    }
-
     /// The arguments of the same call for the next page, where the list is known to have one.
     fn next_page(&self, call: &PreparedCall, body: &Value) -> Option<Value> {
         let mut lists = self.plan.resources.iter().filter_map(|resource| resource.list.as_ref());
@@ -277,6 +274,12 @@ impl ApiTools {
         arguments.insert(paging.parameter.clone(), next);
         Some(Value::Object(arguments))
     }
+}
+
+/// The text without the secrets that were sent.
+fn masked(text: &str, secrets: &[String]) -> String {
+    let long = secrets.iter().filter(|secret| secret.len() >= SHORTEST_MASKED);
+    long.fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), MASK))
 }
 
 /// Resolves names to addresses of the public internet alone.

@@ -24,6 +24,8 @@ pub struct Request {
     pub body: Option<String>,
     /// The request for people and models, without secrets.
     pub shown: String,
+    /// The secrets in every form in which they are sent, to mask them in answers that repeat them.
+    pub secrets: Vec<String>,
 }
 
 const MASK: &str = "•••";
@@ -129,8 +131,12 @@ impl Parts {
         }
         let shown =
             shown_text(&format!("{method} {shown_url}"), &self.headers, &hidden_headers, body.as_deref());
+        let words =
+            hidden_headers.iter().filter_map(|(_, value)| value.split(' ').next_back().map(str::to_owned));
+        let used = needed(operation, credentials).into_iter().map(|one| one.secret.clone());
+        let secrets: Vec<String> = used.flat_map(|secret| [encoded(&secret), secret]).chain(words).collect();
         let headers = self.headers.into_iter().chain(hidden_headers).collect();
-        Ok(Request { method, url, headers, body, shown })
+        Ok(Request { method, url, headers, body, shown, secrets })
     }
 }
 

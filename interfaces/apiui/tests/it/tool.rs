@@ -91,6 +91,7 @@ fn a_request_is_exact_and_shows_no_secret() {
         "{}",
         built.shown
     );
+    assert!(built.secrets.contains(&"hunter2hunter2".to_owned()), "answers that repeat it are masked");
     let built = build("DELETE /books/{bookId}", json!({"bookId": 5})).expect("a request");
     assert_eq!((built.method.as_str(), built.url.as_str()), ("DELETE", "https://api.example.com/books/5"));
     for (name, arguments, told) in [
