@@ -292,7 +292,7 @@ pub(super) fn agent(
         agent["description"] = json!(description);
     }
     restrictions.apply(&mut agent);
-    plan.set(source.scope, vec!["agent".to_owned(), name.to_owned()], agent, what);
+    plan.set(source, vec!["agent".to_owned(), name.to_owned()], agent, what);
 }
 
 /// Whether an agent can be chosen for a chat, is started by others, or both.

@@ -5,14 +5,18 @@
 
 mod asks;
 mod dispatch;
+mod faults;
 mod from_wire;
 mod host;
 mod opening;
 mod options;
 mod serve;
 mod sessions;
+mod terminals;
 mod to_wire;
 mod tool_calls;
+mod turn_ends;
+mod unstable;
 mod v2;
 mod version_two;
 mod wire;

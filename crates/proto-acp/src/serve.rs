@@ -158,6 +158,7 @@ impl Server {
                 self.answer_prompt(session, &update);
                 self.notify(session, update);
             }
+            Effect::VersionTwo(update) => self.show_update_of_version_two(session, &update),
             Effect::Started => self.show_state(session, State::Running),
             Effect::Ask(id, question) => {
                 ask(self, session, id, question);
@@ -170,7 +171,7 @@ impl Server {
                 }
             }
             Effect::Ended(_, outcome) if self.features.version_two => {
-                self.end_turn(session, outcome.map_err(|failure| crate::dispatch::fault_of(&failure)));
+                self.end_turn(session, outcome.map_err(|failure| crate::faults::fault_of(&failure)));
             }
             Effect::Ended(turn, outcome) => {
                 let Some(open) = self.sessions.get_mut(session) else { return };
@@ -183,7 +184,7 @@ impl Server {
             Effect::Lost(failure) => {
                 let waiting = self.sessions.get_mut(session).map(OpenSession::cancel_all);
                 for responder in waiting.unwrap_or_default() {
-                    self.fail(responder, crate::dispatch::fault_of(&failure));
+                    self.fail(responder, crate::faults::fault_of(&failure));
                 }
             }
         }
@@ -234,9 +235,9 @@ impl Server {
                 outcome.map(|result| v2::response(serde_json::to_value(result).unwrap_or_default()));
             return self
                 .client
-                .respond(responder, outcome.map_err(|failure| crate::dispatch::fault_of(&failure)));
+                .respond(responder, outcome.map_err(|failure| crate::faults::fault_of(&failure)));
         }
-        self.client.respond(responder, outcome.map_err(|failure| crate::dispatch::fault_of(&failure)));
+        self.client.respond(responder, outcome.map_err(|failure| crate::faults::fault_of(&failure)));
     }
 
     /// Shows that a call runs in a terminal of the client.
