@@ -25,11 +25,15 @@ impl Choice {
 #[derive(Clone, Debug, Default)]
 pub struct Choices {
     /// Copy everything that has no choice of its own.
-    pub copies_all: bool,
+    copies_all: bool,
     chosen: Vec<(PathBuf, Choice)>,
 }
 
 impl Choices {
+    pub fn new(copies_all: bool) -> Self {
+        Self { copies_all, chosen: Vec::new() }
+    }
+
     /// A later choice for the same path takes the place of the earlier one.
     pub fn choose(&mut self, path: PathBuf, choice: Choice) {
         self.chosen.retain(|(known, _)| *known != path);

@@ -56,7 +56,7 @@ pub(crate) struct ImportArguments {
 impl ImportArguments {
     /// `folder`: paths of the command line begin there.
     fn selection(&self, folder: &Path) -> Selection {
-        let mut choices = Choices { copies_all: self.copy, ..Choices::default() };
+        let mut choices = Choices::new(self.copy);
         for (paths, choice) in [(&self.copy_file, Choice::Copy), (&self.leave_out, Choice::LeaveOut)] {
             paths.iter().for_each(|path| choices.choose(folder.join(path).components().collect(), choice));
         }

@@ -1,3 +1,5 @@
+//! What an agent may not do there, it may not do here.
+
 use std::collections::HashSet;
 use std::path::Path;
 

@@ -24,14 +24,7 @@ pub(crate) fn schema_of_version_two() -> &'static Schema {
     SCHEMA.get_or_init(|| read("schema/v2/schema.json"))
 }
 
-/// With what is unstable; by the number of the version.
-pub(crate) fn unstable_schema(version: u64) -> &'static Schema {
-    static SCHEMAS: OnceLock<[Schema; 2]> = OnceLock::new();
-    let both = SCHEMAS.get_or_init(|| [1, 2].map(|it| read(&format!("schema/v{it}/schema.unstable.json"))));
-    if version == 2 { &both[1] } else { &both[0] }
-}
-
-fn read(place: &str) -> Schema {
+pub(crate) fn read(place: &str) -> Schema {
     let text = std::fs::read_to_string(crate::sdk::package().join(place)).unwrap();
     let mut whole: Value = serde_json::from_str(&text).unwrap();
     Schema::new(whole["$defs"].take())

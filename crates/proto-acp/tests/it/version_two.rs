@@ -1,5 +1,7 @@
 //! The draft of version 2: chosen by the client, every message checked against its official schema.
 
+use std::sync::OnceLock;
+
 use domain::event::Channel;
 use domain::item::{ItemKind, Part};
 use domain::tool_call::{Details, FileChange};
@@ -9,6 +11,14 @@ use testkit::fake_engine::item;
 use testkit::{FakeEngine, Lines, Seen};
 
 use crate::client::{catalog, tool_call};
+
+/// With what is unstable; by the number of the version.
+fn unstable_schema(version: u64) -> &'static crate::schema::Schema {
+    static SCHEMAS: OnceLock<[crate::schema::Schema; 2]> = OnceLock::new();
+    let both = SCHEMAS
+        .get_or_init(|| [1, 2].map(|it| crate::schema::read(&format!("schema/v{it}/schema.unstable.json"))));
+    if version == 2 { &both[1] } else { &both[0] }
+}
 
 fn check_message(message: &Value, called: Option<&str>) {
     crate::schema::check_with(crate::schema::schema_of_version_two(), message, called);
@@ -205,13 +215,9 @@ async fn unstable_methods_are_for_clients_that_ask_for_them() {
         for asks in [false, true] {
             let mut engine = FakeEngine::start(catalog());
             let check: fn(&Value, Option<&str>) = if version == 2 {
-                |message, called| {
-                    crate::schema::check_with(crate::schema::unstable_schema(2), message, called)
-                }
+                |message, called| crate::schema::check_with(unstable_schema(2), message, called)
             } else {
-                |message, called| {
-                    crate::schema::check_with(crate::schema::unstable_schema(1), message, called)
-                }
+                |message, called| crate::schema::check_with(unstable_schema(1), message, called)
             };
             let mut client = connect(&engine, true, check);
             let mut params = json!({"protocolVersion": version, "info": {"name": "test", "version": "1"}});

@@ -302,7 +302,7 @@ async fn heads_that_are_refused() {
         ("404", change("GET /acp ", "GET //acp ")),
         ("404", change("GET /acp ", "GET /%61cp ")),
         ("404", change("GET /acp ", "GET /x/../acp ")),
-        ("405", change("GET /acp ", "PUT /acp ")),
+        ("415", change("GET /acp ", "PUT /acp ")),
         ("400", change("GET /acp ", "DELETE /acp ")),
         ("426", change("Upgrade: websocket", "Upgrade: h2c")),
         ("426", change("Connection: keep-alive, Upgrade", "Connection: close")),

@@ -17,6 +17,7 @@ struct Plain {
 
 impl Plain {
     fn new(place: &Place) -> Self {
+        tls::install();
         let http = Client::builder().no_proxy().timeout(WAIT).build().unwrap();
         Self { http, url: format!("http://127.0.0.1:{}/acp", place.port) }
     }
