@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::permissions::{self, Context};
+use super::place::{Place, folder};
 use super::plan::{Plan, Program, RuleList, Scope, Source};
-use super::sources::{Place, folder};
 
 pub(super) fn read(plan: &mut Plan<'_>) {
     let own = Place::user(plan, Program::Claude, ".claude.json");

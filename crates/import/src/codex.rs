@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use super::place::{MAX_BYTES, NO_EQUIVALENT, Place, folder};
 use super::plan::{Plan, Program};
 use super::providers;
-use super::sources::{MAX_BYTES, NO_EQUIVALENT, Place, folder};
 
 pub(super) fn read(plan: &mut Plan<'_>) {
     let place = Place::user(plan, Program::Codex, ".codex/config.toml");

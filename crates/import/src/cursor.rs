@@ -1,7 +1,7 @@
 //! The settings of Cursor: servers, commands, rules.
 
+use super::place::{Place, folder};
 use super::plan::{Plan, Program};
-use super::sources::{Place, folder};
 
 pub(super) fn read(plan: &mut Plan<'_>) {
     for place in [

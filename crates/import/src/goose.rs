@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::place::{MAX_BYTES, Place};
 use super::plan::{Plan, Program, Scope, Source};
-use super::sources::{MAX_BYTES, Place};
 use super::yaml;
 
 pub(super) fn read(plan: &mut Plan<'_>) {

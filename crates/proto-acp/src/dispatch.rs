@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::faults::{AUTH_REQUIRED, fault_of, session_not_open};
 use crate::from_wire::{self, invalid};
-use crate::serve::Server;
+use crate::server::Server;
 use crate::wire::{acp, method};
 use crate::{opening, options, sessions, to_wire, v2};
 

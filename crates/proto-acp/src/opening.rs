@@ -10,7 +10,7 @@ use domain::{Command, Failure, FailureKind, Level, Notice, Recorded, SessionId};
 use rpc::{Fault, Responder};
 
 use crate::faults::{fault_of, not_found};
-use crate::serve::Server;
+use crate::server::Server;
 use crate::v2::State;
 use crate::wire::acp;
 use crate::{from_wire, sessions, to_wire};

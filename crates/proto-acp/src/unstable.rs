@@ -10,7 +10,7 @@ use rpc::Responder;
 
 use crate::faults::{fault_of, not_found};
 use crate::from_wire::invalid;
-use crate::serve::Server;
+use crate::server::Server;
 use crate::wire::acp;
 
 /// Longest title, in characters.

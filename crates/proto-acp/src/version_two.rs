@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::faults::session_not_open;
 use crate::from_wire::invalid;
-use crate::serve::Server;
+use crate::server::Server;
 use crate::v2::{self, State};
 use crate::wire::{acp, method};
 

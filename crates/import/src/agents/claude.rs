@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::tool_names::{ours, server_pattern};
-use super::{Restrictions, Surroundings, names};
+use super::{Restrictions, Surroundings, names, server_pattern};
 use crate::permissions;
 use crate::plan::RuleList;
+use crate::tool_names::ours;
 
 impl Restrictions {
     pub(super) fn forbid_claude(&mut self, value: &Value, around: &Surroundings<'_>) -> Result<(), String> {

@@ -5,7 +5,6 @@
 
 mod claude;
 mod opencode;
-mod tool_names;
 
 use std::collections::BTreeSet;
 
@@ -13,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::permissions::Context;
 use super::plan::{NewRule, RuleList};
-pub(super) use tool_names::{ours, server_pattern, targets};
+use super::tool_names::ours;
 
 /// Tools of servers, by their offered name `server__tool`. The built-in ones have the server `eca`.
 const OF_SERVERS: &str = "(.{0,2}|[^e]..|.[^c].|..[^a]|.{3}.+)__.*";
@@ -230,6 +229,22 @@ impl Restrictions {
             }
         }
     }
+}
+
+/// Names of tools of servers: one underscore there is two here, and `*` is any text.
+fn server_pattern(name: &str) -> String {
+    let mut pattern = String::new();
+    let mut last = ' ';
+    for character in name.chars() {
+        match character {
+            '*' => pattern.push_str(".*"),
+            '_' if last == '_' => {}
+            '_' => pattern.push_str("_+"),
+            other => pattern.push_str(&domain::escape_pattern(&other.to_string())),
+        }
+        last = character;
+    }
+    pattern
 }
 
 /// `{a: b, "c d": e}` on one line.

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::tool_names::targets;
 use super::{Restrictions, Surroundings, opened};
 use crate::permissions;
 use crate::plan::{NewRule, RuleList};
+use crate::tool_names::targets;
 
 impl Restrictions {
     /// `{bash: false, "server_*": false}` of opencode.

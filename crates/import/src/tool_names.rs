@@ -1,4 +1,4 @@
-//! Names of tools in all programs, and our tools that do the same.
+//! Names of tools in other programs, and the tools here that do the same.
 
 /// Names of tools in all programs, in lower case, and our tools that do the same or a part of it.
 const THEIRS: [(&[&str], &[&str]); 13] = [
@@ -38,33 +38,17 @@ const THEIRS: [(&[&str], &[&str]); 13] = [
 ];
 
 /// Our tools for one of theirs; `None` where there is no such tool.
-pub(crate) fn ours(name: &str) -> Option<&'static [&'static str]> {
+pub(super) fn ours(name: &str) -> Option<&'static [&'static str]> {
     let name = name.trim().to_lowercase();
     THEIRS.iter().find(|(theirs, _)| theirs.contains(&name.as_str())).map(|(_, ours)| *ours)
 }
 
 /// The targets of rules for one of their tools.
-pub(crate) fn targets(tool: &str) -> Vec<String> {
+pub(super) fn targets(tool: &str) -> Vec<String> {
     let tools: Vec<&str> = match tool {
         // It covers every change of a file there.
         "edit" => vec!["edit_file", "write_file", "move_file"],
         _ => ours(tool).unwrap_or_default().to_vec(),
     };
     tools.iter().map(|tool| format!("eca__{tool}")).collect()
-}
-
-/// Names of tools of servers: one underscore there is two here, and `*` is any text.
-pub(crate) fn server_pattern(name: &str) -> String {
-    let mut pattern = String::new();
-    let mut last = ' ';
-    for character in name.chars() {
-        match character {
-            '*' => pattern.push_str(".*"),
-            '_' if last == '_' => {}
-            '_' => pattern.push_str("_+"),
-            other => pattern.push_str(&domain::escape_pattern(&other.to_string())),
-        }
-        last = character;
-    }
-    pattern
 }

@@ -1,7 +1,6 @@
-//! The files of other programs: where they are, and what of them has a place here.
+//! A file of another program: reading it, and planning what it says.
 //!
-//! Invariants: nothing here writes; a file of a project is read without following links out of it; allow rules come only
-//! from the user's own files.
+//! Invariants: nothing here writes; a file of a project is read without following links out of it.
 
 use std::path::PathBuf;
 
@@ -16,7 +15,9 @@ use crate::servers::{self, ToolLimit};
 
 /// Settings with the history of a program can be large.
 pub(super) const MAX_BYTES: u64 = 32 << 20;
+
 const MAX_TEXT_BYTES: u64 = 256 << 10;
+
 pub(super) const NO_EQUIVALENT: &str = "it has no equivalent here";
 
 /// A file that may be there.
@@ -132,7 +133,7 @@ impl Place {
     }
 
     /// Instructions beside others become a rule, which every chat gets.
-    fn rule(&self, plan: &mut Plan<'_>, name: &str, text: &str) {
+    pub(super) fn rule(&self, plan: &mut Plan<'_>, name: &str, text: &str) {
         if !text.trim().is_empty() {
             plan.file(&self.0, &format!("rules/{}-{name}.md", self.0.program.name()), text);
         }
