@@ -31,6 +31,7 @@ pub(super) fn read(plan: &mut Plan<'_>) {
     let prompts = Place::user(plan, Program::Codex, ".codex/prompts");
     folder(&prompts, prompts.0.path.clone()).commands(plan);
     Place::user(plan, Program::Codex, ".codex/AGENTS.md").instructions(plan);
+    Place::project(plan, Program::Codex, "AGENTS.md").use_in_place(plan);
 }
 
 /// The tables of codex's settings, each once.

@@ -2,14 +2,17 @@
 
 use super::plan::{Plan, Program, Scope, Source};
 
-/// ECA's settings are read as they are.
+/// Its settings are read as they are.
 pub(super) fn read(plan: &mut Plan<'_>) {
     let own = plan.environment.eca_config_dir().join("config.json");
-    for path in [own, plan.folder.join(".eca/config.json")] {
-        if path.is_file() {
-            let source = Source { program: Program::Eca, scope: Scope::User, path };
-            plan.found.push(source.clone());
-            plan.leave_out(&source, "everything", "this file is used as it is; there is nothing to do");
-        }
+    if own.is_file() {
+        plan.found.push(Source { program: Program::Eca, scope: Scope::User, path: own.clone() });
+        plan.in_place.push((own, false));
+    }
+    let path = plan.folder.join(".eca/config.json");
+    let project = Source { program: Program::Eca, scope: Scope::Project, path };
+    if project.path.is_file() {
+        plan.found.push(project.clone());
+        plan.counts_in_place(&project);
     }
 }

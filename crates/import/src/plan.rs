@@ -15,7 +15,8 @@ use super::choices::{Choice, Choices, Thing, thing_of};
 use super::secrets;
 
 /// Files of a project that count where they are, and whether they need trust for it.
-const IN_PLACE: [(&str, bool); 8] = [
+const IN_PLACE: [(&str, bool); 10] = [
+    ("AGENTS.md", false),
     ("CLAUDE.md", false),
     ("CLAUDE.local.md", false),
     (".mcp.json", true),
@@ -24,9 +25,11 @@ const IN_PLACE: [(&str, bool); 8] = [
     (".claude/skills", true),
     (".claude/agents", true),
     (".claude/commands", true),
+    (".eca/config.json", true),
 ];
 /// Of these the text counts in place whatever is chosen, so that a copy would only repeat it.
-const ALWAYS_IN_PLACE: [&str; 2] = ["CLAUDE.md", "CLAUDE.local.md"];
+const ALWAYS_IN_PLACE: [&str; 5] =
+    ["AGENTS.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", ".eca/config.json"];
 /// Files that count where they are in a folder without these.
 const FALLBACKS: [&str; 2] = ["GEMINI.md", ".cursor/rules"];
 const OWN_INSTRUCTIONS: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
@@ -240,7 +243,9 @@ impl<'a> Plan<'a> {
     /// The things that can be treated in more than one way.
     pub(super) fn things(&self) -> Vec<Thing> {
         let always = ALWAYS_IN_PLACE.map(|name| self.folder.join(name));
-        let in_place = self.in_place.iter().map(|(file, _)| file).filter(|file| !always.contains(file));
+        let in_folder =
+            self.in_place.iter().map(|(file, _)| file).filter(|file| file.starts_with(self.folder));
+        let in_place = in_folder.filter(|file| !always.contains(file));
         let in_place = in_place.map(|file| (file.as_path(), &[Choice::InPlace, Choice::Copy][..]));
         let copied = self.steps.iter().map(|step| (step.from(), &[Choice::Copy, Choice::LeaveOut][..]));
         let mut things: Vec<Thing> = Vec::new();
