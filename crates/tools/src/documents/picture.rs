@@ -65,7 +65,7 @@ pub(super) fn upright(picture: Picture, orientation: u16) -> Picture {
     let mut pixels = Vec::with_capacity(picture.pixels.len());
     for y in 0..new_height {
         for x in 0..new_width {
-            // Where the new pixel stands in the old picture.
+            // The place of the new pixel in the old picture.
             let (column, row) = match orientation {
                 2 => (width - 1 - x, y),
                 3 => (width - 1 - x, height - 1 - y),
