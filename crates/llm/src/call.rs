@@ -281,7 +281,7 @@ impl Call {
         };
         let is_late = self.prompt.has_alternative && self.elapsed() + wait > ALTERNATIVE_TIMEOUT;
         let is_last = self.attempt >= attempts || wait > retry_policy.longest_wait;
-        if !fault.can_retry() || is_last || is_late {
+        if !fault.can_retry() || is_last || is_late || connection.cannot_fill(&self.prompt, &fault) {
             return Some(Err(self.failure(fault)));
         }
         self.attempt += 1;
@@ -318,7 +318,10 @@ impl Call {
 
     /// Removes the member that this server does not accept, if its error names one.
     fn downgrade(&mut self, fault: &Fault) -> Option<ModelEvent> {
-        if fault.kind != FaultKind::Request || self.downgrades >= downgrade::MOST {
+        if fault.kind != FaultKind::Request
+            || self.downgrades >= downgrade::MOST
+            || self.prompt.middle.is_some()
+        {
             return None;
         }
         let mut body = self.reduced.take().unwrap_or_else(|| self.connection.encode(&self.prompt));

@@ -89,6 +89,11 @@ fn note_of_change(before: &InstructionSet, now: &InstructionSet) -> Note {
     Note::for_model(NoteAbout::Instructions, text, texts.join("\n\n"))
 }
 
+/// Whether instructions are our own text for small models, without anything of a user or a project.
+pub(crate) fn are_own(system: &[Arc<str>]) -> bool {
+    matches!(system, [only] if **only == *SMALL.trim())
+}
+
 fn is_embedded(model: &ModelInfo) -> bool {
     model.id.starts_with("local/")
 }

@@ -372,6 +372,7 @@ impl Turn {
         let (keys, entries) = prompt::keyed_entries(&state, tools.is_carried()).into_iter().unzip();
         Prompt {
             session: Some(self.session.id.clone()),
+            has_own_instructions: instructions::are_own(&self.system),
             system: self.system.clone(),
             tools: specs,
             deferred,
