@@ -128,7 +128,8 @@ impl Session {
         let mut right = 0;
         loop {
             let token = generation.choose(self.pass.logits(right));
-            let ended = generation.push(token);
+            let is_stopped = || stop.load(Ordering::Relaxed).then_some(AnswerEnd::Stopped);
+            let ended = generation.push(token).or_else(is_stopped);
             if ended.is_none() && guess.get(right) == Some(&token) {
                 right += 1;
                 continue;

@@ -89,9 +89,13 @@ fn note_of_change(before: &InstructionSet, now: &InstructionSet) -> Note {
     Note::for_model(NoteAbout::Instructions, text, texts.join("\n\n"))
 }
 
-/// Whether instructions are our own text for small models, without anything of a user or a project.
-pub(crate) fn are_own(system: &[Arc<str>]) -> bool {
-    matches!(system, [only] if **only == *SMALL.trim())
+/// Whether the instructions are our own text for an embedded model, without anything of a user or a project.
+pub(crate) fn are_own(session: &Session, model: &ModelInfo) -> bool {
+    let settings = &session.workspace.settings;
+    let (behavior, ..) = key_of(session, model);
+    is_embedded(model)
+        && own_text(settings.prompts(&behavior).chat.as_ref()).is_none()
+        && settings.model_families.is_empty()
 }
 
 fn is_embedded(model: &ModelInfo) -> bool {

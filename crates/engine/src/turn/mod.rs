@@ -367,12 +367,13 @@ impl Turn {
             .iter()
             .filter_map(|tool| tool.text_format().map(|format| (tool.spec().offered_name(), format)));
         // Before the state is locked.
+        let has_own_instructions = instructions::are_own(&self.session, &info);
         let deferred = tools.deferred(&self.session);
         let state = self.session.state();
         let (keys, entries) = prompt::keyed_entries(&state, tools.is_carried()).into_iter().unzip();
         Prompt {
             session: Some(self.session.id.clone()),
-            has_own_instructions: instructions::are_own(&self.system),
+            has_own_instructions,
             system: self.system.clone(),
             tools: specs,
             deferred,

@@ -25,9 +25,16 @@ const LOOK_BACK: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Rules {
     nodes: Nodes,
-    /// For each tool its name and the node of a whole call, with `arguments` and with `parameters`.
-    tools: Vec<(String, [NodeId; 2])>,
+    tools: Vec<CompiledTool>,
     schema: Option<NodeId>,
+}
+
+#[derive(Debug)]
+struct CompiledTool {
+    /// The name that the model was offered, and the tool's own.
+    names: [String; 2],
+    /// A whole call, with `arguments` and with `parameters`.
+    calls: [NodeId; 2],
 }
 
 impl Rules {
@@ -44,7 +51,7 @@ impl Rules {
 
     fn call(&self) -> impl Iterator<Item = Vec<Frame>> {
         let end = Frame::Mark { text: CALL_END, at: 0 };
-        self.tools.iter().map(move |(_, [node, _])| vec![end.clone(), Frame::Value(*node)])
+        self.tools.iter().map(move |tool| vec![end.clone(), Frame::Value(tool.calls[0])])
     }
 
     fn calls(&self) -> Vec<Stack> {
@@ -59,12 +66,13 @@ impl Rules {
 
     /// The rest of a call without marks, of which the name has come.
     fn named_calls(&self, name: &str) -> Vec<Stack> {
-        let named = self.tools.iter().filter(|(known, _)| known == name).flat_map(|(_, nodes)| nodes);
+        let named = self.tools.iter().find(|tool| tool.names.iter().any(|known| known == name));
+        let named = named.into_iter().flat_map(|tool| &tool.calls);
         named.map(|&node| Stack::new(vec![Frame::Object { node, used: 1, place: Place::After }])).collect()
     }
 }
 
-fn compile_tool(nodes: &mut Nodes, tool: &ToolSpec) -> (String, [NodeId; 2]) {
+fn compile_tool(nodes: &mut Nodes, tool: &ToolSpec) -> CompiledTool {
     let name = tool.offered_name();
     let literal = nodes.add(Node::Literal(Value::from(name.as_str()).to_string().into_bytes().into()));
     let mut schema = tool.input_schema.clone();
@@ -82,7 +90,7 @@ fn compile_tool(nodes: &mut Nodes, tool: &ToolSpec) -> (String, [NodeId; 2]) {
         Node::Object(Members { list, others: None, is_ordered: true })
     };
     let calls = ["arguments", "parameters"].map(call).map(|call| nodes.add(call));
-    (name, calls)
+    CompiledTool { names: [name, tool.name.clone()], calls }
 }
 
 /// An answer as far as it has come.

@@ -151,7 +151,7 @@ fn a_call_without_marks_is_known_by_its_tool() {
             "{start}{{\n  \"name\": \"eca__read\",\n  \"parameters\": {{\"path\": \"a\"}}\n}}\n``` end"
         );
         check_whole(&progress, &text);
-        check_cut(&progress, &format!("{start}{{\"name\": \"eca__read\", \"|args\": 1}}"));
+        check_cut(&progress, &format!("{start}{{\"name\": \"eca__read\", \"arg|s\": 1}}"));
     }
     check_whole(&progress, r#"{"name": "Ann", "age": 3}"#);
     check_whole(&progress, r#"In a line {"name": "eca__read", "x": 3}"#);
