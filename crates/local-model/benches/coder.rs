@@ -123,7 +123,7 @@ impl Bench {
         let mut session = self.session();
         let (mut free, mut ruled) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
-            let plain = AnswerOptions { guesses: false, ..AnswerOptions::new(160, Sampling::default()) };
+            let plain = AnswerOptions::new(160, Sampling::default()).without_guesses();
             let bound = plain.clone().with_rules(&[], Some(&schema), false);
             for (options, times) in [(plain, &mut free), (bound, &mut ruled)] {
                 let (_, report, time) = self.answer(&mut session, &prompt, options)?;
@@ -148,7 +148,7 @@ impl Bench {
             let question = format!("{change} Answer with the whole file and nothing else.\n```\n{source}```");
             let prompt = self.chat(&question)?;
             let options = AnswerOptions::new(1200, Sampling::default());
-            let plain = AnswerOptions { guesses: false, ..options.clone() };
+            let plain = options.clone().without_guesses();
             let mut session = self.session();
             let (slow_text, slow, slow_time) = self.answer(&mut session, &prompt, plain)?;
             let (fast_text, fast, fast_time) = self.answer(&mut session, &prompt, options)?;
@@ -246,8 +246,7 @@ impl Bench {
             let mut text = String::new();
             let stop = AtomicBool::new(false);
             let prompt = self.engine.fill_prompt(&hole.middle, 700).ok_or("the model fills no middles")?;
-            let options =
-                AnswerOptions { ends_at_marks: true, ..AnswerOptions::new(96, Sampling::default()) };
+            let options = AnswerOptions::new(96, Sampling::default()).ending_at_marks();
             session.answer_with(&prompt, options, &stop, |piece| {
                 first.get_or_insert_with(|| started.elapsed());
                 text.push_str(piece);

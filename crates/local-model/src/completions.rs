@@ -72,7 +72,7 @@ impl Completions {
         let tokens = engine
             .fill_prompt(middle, room)
             .ok_or_else(|| ModelError::unsupported("it was not trained to fill the middle of a text"))?;
-        let options = AnswerOptions { ends_at_marks: true, ..AnswerOptions::new(limit, Sampling::default()) };
+        let options = AnswerOptions::new(limit, Sampling::default()).ending_at_marks();
         let (begun, mut first) = (Instant::now(), None);
         let report = session.answer_with(&tokens, options, stop, |piece| {
             first.get_or_insert_with(|| begun.elapsed());

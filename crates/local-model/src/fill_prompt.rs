@@ -6,8 +6,9 @@ use domain::middle::Middle;
 
 use crate::tokenizer::{FILL_MARKS, Tokenizer};
 
-/// The text before the cursor begins at a line whose number is a multiple of this, so that it seldom begins elsewhere.
-const STEP: usize = 16;
+/// The text before the cursor begins at a line whose number is a multiple of one of these, so that it seldom begins elsewhere;
+/// of the first one that leaves enough text.
+const STEPS: [usize; 3] = [16, 4, 1];
 /// Bytes of code in one token, at most about.
 const BYTES_PER_TOKEN: usize = 6;
 /// The share of the tokens after the cursor.
@@ -51,11 +52,14 @@ impl FillMarks {
 
 /// The tokens at the end of `text`, from a line on that stays the same for a while.
 fn before(tokenizer: &Tokenizer, text: &str, room: usize) -> Vec<u32> {
-    let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1));
-    let starts = line_starts.step_by(STEP).filter(|start| text.len() - start <= room * BYTES_PER_TOKEN);
-    for start in starts {
-        let tokens = tokenizer.encode(&text[start..], false);
-        if tokens.len() <= room {
+    for step in STEPS {
+        let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1));
+        let starts = line_starts.step_by(step).filter(|start| text.len() - start <= room * BYTES_PER_TOKEN);
+        let encoded = starts.map(|start| (start, tokenizer.encode(&text[start..], false)));
+        let fitting = encoded.into_iter().find(|(_, tokens)| tokens.len() <= room);
+        if let Some((start, tokens)) = fitting
+            && (start == 0 || 2 * tokens.len() >= room)
+        {
             return tokens;
         }
     }

@@ -26,19 +26,27 @@ pub enum AnswerEnd {
 /// How an answer is made.
 #[derive(Debug, Clone)]
 pub struct AnswerOptions {
-    /// Most tokens of the answer.
-    pub limit: usize,
-    pub sampling: Sampling,
-    /// Guess tokens from the text before them. It changes the speed and not the answer.
-    pub guesses: bool,
-    /// Every mark ends the answer, as is right inside of a file.
-    pub ends_at_marks: bool,
+    pub(crate) limit: usize,
+    pub(crate) guesses: bool,
+    sampling: Sampling,
+    ends_at_marks: bool,
     rules: Option<Progress>,
 }
 
 impl AnswerOptions {
+    /// At most `limit` tokens.
     pub fn new(limit: usize, sampling: Sampling) -> Self {
         Self { limit, sampling, guesses: true, ends_at_marks: false, rules: None }
+    }
+
+    /// Tokens are not guessed from the text before them. It changes the speed and not the answer.
+    pub fn without_guesses(self) -> Self {
+        Self { guesses: false, ..self }
+    }
+
+    /// Every mark ends the answer, as is right inside of a file.
+    pub fn ending_at_marks(self) -> Self {
+        Self { ends_at_marks: true, ..self }
     }
 
     /// Calls in the answer must fit the schemas of `tools`, and with `schema` the answer is JSON of it. With `is_thinking` the

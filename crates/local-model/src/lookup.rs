@@ -89,14 +89,14 @@ mod tests {
     fn the_text_after_the_longest_earlier_copy_is_guessed() {
         let lookup = Lookup::default();
         let guess = |text: &[u32]| lookup.guess(text, 4);
-        assert_eq!(guess(&[]), []);
-        assert_eq!(guess(&[1, 2, 3]), []);
+        assert_eq!(guess(&[]), Vec::<u32>::new());
+        assert_eq!(guess(&[1, 2, 3]), Vec::<u32>::new());
         assert_eq!(guess(&[1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3]), [4, 5, 6, 7]);
-        assert_eq!(guess(&[1, 2, 3, 4, 9, 1, 2]), [], "two tokens are no copy");
+        assert_eq!(guess(&[1, 2, 3, 4, 9, 1, 2]), Vec::<u32>::new(), "two tokens are no copy");
         // The longer match wins, and of equal ones the latest.
         assert_eq!(guess(&[0, 1, 2, 3, 7, 7, 1, 2, 3, 8, 8, 0, 1, 2, 3]), [7, 7, 1, 2]);
         assert_eq!(guess(&[1, 2, 3, 7, 7, 1, 2, 3, 8, 8, 5, 1, 2, 3]), [8, 8, 5, 1]);
-        assert_eq!(lookup.guess(&[1, 2, 3, 4, 1, 2, 3], 0), []);
+        assert_eq!(lookup.guess(&[1, 2, 3, 4, 1, 2, 3], 0), Vec::<u32>::new());
     }
 
     #[test]
@@ -108,7 +108,11 @@ mod tests {
         lookup.learn(15, 15);
         assert_eq!(lookup.guess(&text, 99).len(), LONGEST_GUESS);
         lookup.learn(23, 0);
-        assert_eq!(lookup.guess(&text, 99), [], "four tokens are not enough after a wrong guess");
+        assert_eq!(
+            lookup.guess(&text, 99),
+            Vec::<u32>::new(),
+            "four tokens are not enough after a wrong guess"
+        );
         lookup.learn(7, 6);
         assert_eq!(lookup.guess(&text, 99).len(), FIRST_GUESS);
         assert_eq!(lookup.counts(), (52, 28));

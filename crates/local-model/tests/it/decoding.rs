@@ -36,7 +36,7 @@ fn answer(engine: &Arc<Engine>, prompt: &[u32], options: AnswerOptions) -> (Stri
 /// The same answer with and without guesses; says how many tokens were guessed right.
 fn check_guesses(engine: &Arc<Engine>, prompt: &[u32], sampling: Sampling) -> usize {
     let options = AnswerOptions::new(150, sampling);
-    let (plain, slow) = answer(engine, prompt, AnswerOptions { guesses: false, ..options.clone() });
+    let (plain, slow) = answer(engine, prompt, options.clone().without_guesses());
     let (guessed, fast) = answer(engine, prompt, options);
     assert_eq!(guessed, plain);
     assert_eq!((fast.answer_tokens, fast.ended), (slow.answer_tokens, slow.ended));
