@@ -3,7 +3,8 @@
 //!     DRAGOMAN_CODER=FILE.gguf [DRAGOMAN_PEER_URL=http://127.0.0.1:PORT] cargo bench -p dragoman-local-model --bench coder
 //!
 //! `benches/llama_cpp_server.py` starts the peer. Both take turns, by the clock, and the medians count, so the machine should
-//! be quiet. DRAGOMAN_THREADS sets the threads (1), DRAGOMAN_PARTS the parts to run, by their first letters.
+//! be quiet. With one thread and DRAGOMAN_PEER_PID, the process of the peer, speeds are those of CPU time instead, which others
+//! disturb less. DRAGOMAN_THREADS sets the threads (1), DRAGOMAN_PARTS the parts to run.
 #![allow(clippy::disallowed_methods, clippy::print_stdout)] // A benchmark is a program of its own.
 
 use std::io::{Read, Write};
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use domain::middle::Middle;
 use local_model::{AnswerOptions, AnswerReport, Engine, Limits, Message, Role, Sampling, Session};
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
 const ROUNDS: usize = 5;
@@ -175,7 +177,10 @@ impl Bench {
         for _ in 0..ROUNDS {
             for (place, count) in [16, PROMPT].into_iter().enumerate() {
                 let ours = self.decode(&mut session, &tokens[..count])?;
-                let theirs = peer_decode(peer, &tokens[..count])?;
+                let theirs = match peer_process().filter(|_| self.limits.threads == 1) {
+                    Some(process) => peer_decode_cpu(peer, &process, &tokens[..count])?,
+                    None => peer_decode(peer, &tokens[..count])?,
+                };
                 all[place * 2].push(ours[1]);
                 all[place * 2 + 1].push(theirs[1]);
                 if count == PROMPT {
@@ -195,19 +200,26 @@ impl Bench {
         Ok(())
     }
 
+    /// Seconds of CPU time with one thread beside a peer whose process is known, else of the clock.
+    fn now(&self) -> f64 {
+        let is_cpu = self.limits.threads == 1 && peer_process().is_some();
+        let time = clock_gettime(if is_cpu { ClockId::ThreadCPUTime } else { ClockId::Monotonic });
+        time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+    }
+
     /// Tokens per second of the prompt and of decoding.
     fn decode(&self, session: &mut Session, tokens: &[u32]) -> Result<[f64; 2], Failed> {
         session.logits(&[0], &self.stop)?;
-        let started = Instant::now();
+        let started = self.now();
         session.logits(tokens, &self.stop)?;
-        let prompt = started.elapsed().as_secs_f64();
+        let prompt = self.now() - started;
         let mut all = tokens.to_vec();
-        let started = Instant::now();
+        let started = self.now();
         for token in 0..DECODED {
             all.push(1000 + token as u32);
             session.logits(&all, &self.stop)?;
         }
-        Ok([tokens.len() as f64 / prompt, DECODED as f64 / started.elapsed().as_secs_f64()])
+        Ok([tokens.len() as f64 / prompt, DECODED as f64 / (self.now() - started)])
     }
 
     /// Greedy answers to twenty questions, token for token.
@@ -359,6 +371,35 @@ fn peer_decode(url: &str, tokens: &[u32]) -> Result<[f64; 2], Failed> {
     let timings = post(url, "/completion", &body)?["timings"].clone();
     let rate = |name: &str| timings[name].as_f64().ok_or("no timings");
     Ok([rate("prompt_per_second")?, rate("predicted_per_second")?])
+}
+
+fn peer_process() -> Option<String> {
+    std::env::var("DRAGOMAN_PEER_PID").ok()
+}
+
+/// Seconds of CPU time of all threads of a process.
+fn cpu_of(process: &str) -> Result<f64, Failed> {
+    let mut total = 0.0;
+    for task in std::fs::read_dir(format!("/proc/{process}/task"))? {
+        let text = std::fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
+        total += text.split_whitespace().next().and_then(|time| time.parse::<f64>().ok()).unwrap_or(0.0);
+    }
+    Ok(total / 1e9)
+}
+
+/// The same by the CPU time of the peer: of a prompt and one token, and of more tokens.
+fn peer_decode_cpu(url: &str, process: &str, tokens: &[u32]) -> Result<[f64; 2], Failed> {
+    let run = |count: usize| {
+        let body = json!({
+            "prompt": tokens, "n_predict": count, "ignore_eos": true, "cache_prompt": false, "temperature": 0,
+            "samplers": ["top_k"], "top_k": 1,
+        });
+        let started = cpu_of(process)?;
+        post(url, "/completion", &body)?;
+        Ok::<f64, Failed>(cpu_of(process)? - started)
+    };
+    let prompt = run(1)?;
+    Ok([tokens.len() as f64 / prompt, DECODED as f64 / (run(DECODED + 1)? - prompt)])
 }
 
 fn peer_answer(url: &str, tokens: &[u32], count: usize) -> Result<String, Failed> {

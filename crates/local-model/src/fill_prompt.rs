@@ -55,8 +55,8 @@ fn before(tokenizer: &Tokenizer, text: &str, room: usize) -> Vec<u32> {
     for step in STEPS {
         let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1));
         let starts = line_starts.step_by(step).filter(|start| text.len() - start <= room * BYTES_PER_TOKEN);
-        let encoded = starts.map(|start| (start, tokenizer.encode(&text[start..], false)));
-        let fitting = encoded.into_iter().find(|(_, tokens)| tokens.len() <= room);
+        let mut encoded = starts.map(|start| (start, tokenizer.encode(&text[start..], false)));
+        let fitting = encoded.find(|(_, tokens)| tokens.len() <= room);
         if let Some((start, tokens)) = fitting
             && (start == 0 || 2 * tokens.len() >= room)
         {
