@@ -22,6 +22,7 @@ pub mod link;
 pub mod memory;
 pub mod middle;
 pub mod model;
+mod model_answer;
 pub mod names;
 pub mod note;
 mod part;

@@ -7,14 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::middle::Middle;
-use domain::model::{Model, ModelInfo, ModelStream, Prompt, PromptEntry};
+use domain::model::{ModelInfo, Prompt, PromptEntry};
 use domain::{Failure, FailureKind, Part};
 use percent_encoding::percent_decode_str;
 use reqwest::RequestBuilder;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
-use crate::call;
 use crate::fault::Fault;
 use crate::format::fill::Fill;
 use crate::format::{Api, Decode, Dialect, Target, Thinking};
@@ -164,19 +163,6 @@ pub(crate) struct Connection {
     pub fill: Option<Fill>,
 }
 
-/// The model that `Models::find` returns.
-pub(crate) struct ConnectedModel(pub Arc<Connection>);
-
-impl Model for ConnectedModel {
-    fn stream(&self, prompt: Prompt) -> ModelStream {
-        call::stream(self.0.clone(), prompt)
-    }
-
-    fn info(&self) -> ModelInfo {
-        ModelInfo { fills_middle: self.0.fill.is_some() && self.0.may_fill(), ..self.0.info.clone() }
-    }
-}
-
 impl Connection {
     fn target(&self) -> Target<'_> {
         Target {
@@ -207,6 +193,11 @@ impl Connection {
     /// How the prompt is sent as a middle to fill, with that middle, if it is one.
     fn fill_of<'a>(&self, prompt: &'a Prompt) -> Option<(Fill, &'a Middle)> {
         Some((self.fill?, prompt.middle.as_ref()?))
+    }
+
+    /// What is known of the model now.
+    pub(crate) fn current_info(&self) -> ModelInfo {
+        ModelInfo { fills_middle: self.fill.is_some() && self.may_fill(), ..self.info.clone() }
     }
 
     fn may_fill(&self) -> bool {
