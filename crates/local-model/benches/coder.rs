@@ -2,9 +2,9 @@
 //!
 //!     DRAGOMAN_CODER=FILE.gguf [DRAGOMAN_PEER_URL=http://127.0.0.1:PORT] cargo bench -p dragoman-local-model --bench coder
 //!
-//! `benches/llama_cpp_server.py` starts the peer. Both take turns, by the clock, and the medians count, so the machine should
-//! be quiet. With one thread and DRAGOMAN_PEER_PID, the process of the peer, speeds are those of CPU time instead, which others
-//! disturb less. DRAGOMAN_THREADS sets the threads (1), DRAGOMAN_PARTS the parts to run.
+//! `benches/llama_cpp_server.py` starts the peer; DRAGOMAN_PEER_PID is its process. Both take turns, and the medians count. With
+//! one thread times are CPU times of the computing thread and of the peer's process, with more they are those of the clock, so the
+//! machine should be quiet. DRAGOMAN_THREADS sets the threads (1), DRAGOMAN_PARTS the parts to run.
 #![allow(clippy::disallowed_methods, clippy::print_stdout)] // A benchmark is a program of its own.
 
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use domain::middle::Middle;
 use local_model::{AnswerOptions, AnswerReport, Engine, Limits, Message, Role, Sampling, Session};
@@ -95,19 +95,19 @@ impl Bench {
         Ok(self.engine.encode_chat(&[Message::new(Role::User, question)])?)
     }
 
-    /// The text, the report, and the time after the first piece of text.
+    /// The text, the report, and the seconds after the first piece of text.
     fn answer(
         &self,
         session: &mut Session,
         prompt: &[u32],
         options: AnswerOptions,
-    ) -> Result<(String, AnswerReport, Duration), Failed> {
+    ) -> Result<(String, AnswerReport, f64), Failed> {
         let (mut text, mut first) = (String::new(), None);
         let report = session.answer_with(prompt, options, &self.stop, |piece| {
-            first.get_or_insert_with(Instant::now);
+            first.get_or_insert_with(|| self.now());
             text.push_str(piece);
         })?;
-        Ok((text, report, first.map(|first| first.elapsed()).unwrap_or_default()))
+        Ok((text, report, first.map_or(0.0, |first| self.now() - first)))
     }
 
     /// Decoding within the rules of a schema, beside the same number of free tokens.
@@ -125,11 +125,11 @@ impl Bench {
         let mut session = self.session();
         let (mut free, mut ruled) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
-            let plain = AnswerOptions::new(160, Sampling::default()).without_guesses();
+            let plain = AnswerOptions::new(80, Sampling::default()).without_guesses();
             let bound = plain.clone().with_rules(&[], Some(&schema), false);
             for (options, times) in [(plain, &mut free), (bound, &mut ruled)] {
                 let (_, report, time) = self.answer(&mut session, &prompt, options)?;
-                times.push(time.as_secs_f64() * 1e3 / (report.answer_tokens - 1) as f64);
+                times.push(time * 1e3 / (report.answer_tokens - 1) as f64);
             }
         }
         let (free, ruled) = (median(&mut free), median(&mut ruled));
@@ -146,10 +146,10 @@ impl Bench {
             (FILES[0].0, FILES[0].1, "Rename the first function to `visit_all`."),
             (FILES[9].0, FILES[9].1, "Add a comment at the top that says what this is."),
         ] {
-            let source: String = source.lines().take(80).map(|line| format!("{line}\n")).collect();
+            let source: String = source.lines().take(50).map(|line| format!("{line}\n")).collect();
             let question = format!("{change} Answer with the whole file and nothing else.\n```\n{source}```");
             let prompt = self.chat(&question)?;
-            let options = AnswerOptions::new(1200, Sampling::default());
+            let options = AnswerOptions::new(700, Sampling::default());
             let plain = options.clone().without_guesses();
             let mut session = self.session();
             let (slow_text, slow, slow_time) = self.answer(&mut session, &prompt, plain)?;
@@ -157,9 +157,9 @@ impl Bench {
             println!(
                 "guesses, {name}: {} tokens in {:.1} s, with guesses {:.1} s: {:.2} times as fast; {} of {} guesses right; {}",
                 slow.answer_tokens,
-                slow_time.as_secs_f64(),
-                fast_time.as_secs_f64(),
-                slow_time.as_secs_f64() / fast_time.as_secs_f64(),
+                slow_time,
+                fast_time,
+                slow_time / fast_time,
                 fast.confirmed_tokens,
                 fast.guessed_tokens,
                 if slow_text == fast_text { "the same text" } else { "ANOTHER TEXT" },
@@ -177,9 +177,9 @@ impl Bench {
         for _ in 0..ROUNDS {
             for (place, count) in [16, PROMPT].into_iter().enumerate() {
                 let ours = self.decode(&mut session, &tokens[..count])?;
-                let theirs = match peer_process().filter(|_| self.limits.threads == 1) {
-                    Some(process) => peer_decode_cpu(peer, &process, &tokens[..count])?,
-                    None => peer_decode(peer, &tokens[..count])?,
+                let theirs = match self.limits.threads {
+                    1 => peer_decode_cpu(peer, &tokens[..count])?,
+                    _ => peer_decode(peer, &tokens[..count])?,
                 };
                 all[place * 2].push(ours[1]);
                 all[place * 2 + 1].push(theirs[1]);
@@ -200,10 +200,10 @@ impl Bench {
         Ok(())
     }
 
-    /// Seconds of CPU time with one thread beside a peer whose process is known, else of the clock.
+    /// Seconds of CPU time with one thread, else of the clock.
     fn now(&self) -> f64 {
-        let is_cpu = self.limits.threads == 1 && peer_process().is_some();
-        let time = clock_gettime(if is_cpu { ClockId::ThreadCPUTime } else { ClockId::Monotonic });
+        let is_alone = self.limits.threads == 1;
+        let time = clock_gettime(if is_alone { ClockId::ThreadCPUTime } else { ClockId::Monotonic });
         time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
     }
 
@@ -373,10 +373,6 @@ fn peer_decode(url: &str, tokens: &[u32]) -> Result<[f64; 2], Failed> {
     Ok([rate("prompt_per_second")?, rate("predicted_per_second")?])
 }
 
-fn peer_process() -> Option<String> {
-    std::env::var("DRAGOMAN_PEER_PID").ok()
-}
-
 /// Seconds of CPU time of all threads of a process.
 fn cpu_of(process: &str) -> Result<f64, Failed> {
     let mut total = 0.0;
@@ -388,7 +384,10 @@ fn cpu_of(process: &str) -> Result<f64, Failed> {
 }
 
 /// The same by the CPU time of the peer: of a prompt and one token, and of more tokens.
-fn peer_decode_cpu(url: &str, process: &str, tokens: &[u32]) -> Result<[f64; 2], Failed> {
+fn peer_decode_cpu(url: &str, tokens: &[u32]) -> Result<[f64; 2], Failed> {
+    let process =
+        std::env::var("DRAGOMAN_PEER_PID").map_err(|_| "DRAGOMAN_PEER_PID is the peer's process")?;
+    let process = &process;
     let run = |count: usize| {
         let body = json!({
             "prompt": tokens, "n_predict": count, "ignore_eos": true, "cache_prompt": false, "temperature": 0,
