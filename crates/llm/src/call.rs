@@ -293,8 +293,9 @@ impl Call {
             false => retry::wait(retry_policy, self.attempt + 1, fault.retry_after, retry::random()),
         };
         let is_late = self.prompt.has_alternative && self.elapsed() + wait > ALTERNATIVE_TIMEOUT;
+        let cannot_fill = connection.cannot_fill(&self.prompt, &fault);
         let is_last = self.attempt >= attempts || wait > retry_policy.longest_wait;
-        if !fault.can_retry() || is_last || is_late || connection.cannot_fill(&self.prompt, &fault) {
+        if !fault.can_retry() || is_last || is_late || cannot_fill {
             return Some(Err(self.failure(fault)));
         }
         self.attempt += 1;
