@@ -13,7 +13,6 @@ use domain::Failure;
 use domain::model::{
     BlockKind, Model, ModelEvent, ModelInfo, ModelStream, Price, Prompt, StopReason, Tokens,
 };
-use domain::tool::ToolSpec;
 use futures_util::Stream;
 use tokio::sync::mpsc;
 
@@ -22,6 +21,7 @@ use crate::conversation::{self, FittedPrompt};
 use crate::engine::{Engine, FileFacts};
 use crate::error::ModelError;
 use crate::install::DEFAULT;
+use crate::memory;
 use crate::sampler::Sampling;
 use crate::session::{AnswerEnd, Limits, Session};
 
@@ -69,7 +69,7 @@ impl LocalModel {
     /// The facts of the file, read once. Those of the default model are known without it.
     fn facts(&self) -> FileFacts {
         let default = FileFacts { window: self.limits.window, tools: false };
-        if self.path.file_stem().and_then(|stem| stem.to_str()) == Some(DEFAULT.id) {
+        if is_default(&self.path) {
             return default;
         }
         self.facts.get_or_init(|| FileFacts::read(&self.path)).unwrap_or(default)
@@ -179,7 +179,7 @@ fn run_worker(path: &Path, limits: Limits, queue: Receiver<Job>) {
     let mut loaded: Option<(Arc<Engine>, Session)> = None;
     for job in queue {
         let failure = match load(&mut loaded, path, limits) {
-            Ok((engine, session)) => answer(engine, session, &job).err(),
+            Ok((engine, session)) => answer(engine, session, &job, is_default(path)).err(),
             Err(error) => Some(error),
         };
         if let Some(error) = failure {
@@ -194,6 +194,7 @@ fn load<'a>(
     limits: Limits,
 ) -> Result<&'a mut (Arc<Engine>, Session), ModelError> {
     if loaded.is_none() {
+        memory::check(path)?;
         let engine = Arc::new(Engine::open(path)?);
         let session = Session::new(engine.clone(), limits);
         return Ok(loaded.insert((engine, session)));
@@ -205,7 +206,11 @@ fn answer_tokens(window: usize) -> usize {
     (window / 4).clamp(ANSWER_TOKENS.0, ANSWER_TOKENS.1)
 }
 
-fn answer(engine: &Engine, session: &mut Session, job: &Job) -> Result<(), ModelError> {
+fn is_default(path: &Path) -> bool {
+    path.file_stem().and_then(|stem| stem.to_str()) == Some(DEFAULT.id)
+}
+
+fn answer(engine: &Engine, session: &mut Session, job: &Job, is_default: bool) -> Result<(), ModelError> {
     let asked = job.prompt.max_output.and_then(|limit| usize::try_from(limit).ok());
     let limit = asked.unwrap_or_else(|| answer_tokens(session.window())).clamp(1, session.window() / 2);
     let FittedPrompt { tokens, lost_tools } =
@@ -219,26 +224,20 @@ fn answer(engine: &Engine, session: &mut Session, job: &Job) -> Result<(), Model
     };
     let mut blocks = Blocks { job, next: 0, open: None, called: false };
     let tools = match engine.offers_tools() && !lost_tools {
-        true => job.prompt.tools.iter().map(ToolSpec::offered_name).collect(),
-        false => Vec::new(),
+        true => job.prompt.tools.clone(),
+        false => Arc::default(),
     };
     let thinking = engine.decode(&tokens[tokens.len().saturating_sub(4)..]).trim_end().ends_with("<think>");
-    let mut parser = AnswerParser::new(tools, thinking);
+    let mut parser = AnswerParser::new(tools, job.prompt.is_sequential, thinking);
     let outcome = session.answer(&tokens, limit, sampling, &job.stop, |text| {
         parser.push(text).into_iter().for_each(|part| blocks.add(part));
+        if parser.is_over() {
+            job.stop.store(true, Ordering::Relaxed);
+        }
     })?;
     parser.finish().into_iter().for_each(|part| blocks.add(part));
     blocks.close();
-    if lost_tools {
-        let window = session.window();
-        let text =
-            format!("The window of this model ({window} tokens) has no room for tools; it answered without.");
-        blocks.send(ModelEvent::Warning { text });
-    }
-    if outcome.ended == AnswerEnd::Repeating {
-        let text = "The embedded model began to repeat itself, so its answer was stopped.".to_owned();
-        blocks.send(ModelEvent::Warning { text });
-    }
+    blocks.warn(session.window(), lost_tools, outcome.ended, is_default);
     blocks.send(ModelEvent::Usage(Tokens {
         input: (outcome.prompt_tokens - outcome.reused_tokens) as u64,
         cache_read: outcome.reused_tokens as u64,
@@ -271,6 +270,22 @@ impl Blocks<'_> {
         if self.job.events.blocking_send(Ok(event)).is_err() {
             self.job.stop.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// What the user should know about the answer.
+    fn warn(&self, window: usize, lost_tools: bool, ended: AnswerEnd, is_default: bool) {
+        let lost = lost_tools.then(|| {
+            format!("The window of this model ({window} tokens) has no room for tools; it answered without.")
+        });
+        let repeated = (ended == AnswerEnd::Repeating)
+            .then(|| "The embedded model began to repeat itself, so its answer was stopped.".to_owned());
+        let weak = is_default.then(|| {
+            format!(
+                "local/{} gave this answer; it only talks, and gets facts wrong. `dragoman models pull` lists better ones.",
+                DEFAULT.id
+            )
+        });
+        lost.into_iter().chain(repeated).chain(weak).for_each(|text| self.send(ModelEvent::Warning { text }));
     }
 
     fn add(&mut self, part: AnswerPart) {
@@ -311,7 +326,9 @@ fn unique() -> usize {
 
 fn to_failure(error: &ModelError) -> Failure {
     match error {
-        ModelError::TooLong { .. } | ModelError::EmptyPrompt => Failure::user(error.to_string()),
+        ModelError::TooLong { .. } | ModelError::EmptyPrompt | ModelError::TooLittleMemory { .. } => {
+            Failure::user(error.to_string())
+        }
         ModelError::Unreadable { .. } => Failure::config(error.to_string())
             .hint("Run `dragoman models pull smollm2` to fetch the default model."),
         ModelError::NotGguf(_)
