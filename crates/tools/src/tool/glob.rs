@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::directory_tree::workspace_folder;
 use crate::edit::files::Files;
 use crate::editor;
+use crate::lenient;
 use crate::offered::BuiltInTool;
 use crate::options::Limits;
 use crate::paths::ResolvedPath;
@@ -24,7 +25,7 @@ pub struct Glob {
 pub struct Input {
     /// Such as **/*.rs
     pattern: String,
-    #[serde(default = "workspace_folder")]
+    #[serde(default = "workspace_folder", deserialize_with = "lenient::folder")]
     path: String,
 }
 
