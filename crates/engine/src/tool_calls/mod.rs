@@ -50,6 +50,7 @@ use approval::{ApprovalDecision, Decision, HookVerdict};
 pub(crate) use case::with_case;
 use case::{decide, scope};
 use context::EngineToolContext;
+use own_calls::explain_problem;
 pub(crate) use own_calls::may_run;
 pub(crate) use ready_call::REJECTED_WITH_REASON;
 use ready_call::{ReadyCall, advance};
@@ -185,7 +186,10 @@ async fn prepare(turn: &Turn, mut item: Item, tools: &ToolList, taint: &Taint) -
     };
     let mut review = match review_call(turn, tool.as_ref(), &input).await {
         Ok(review) => review,
-        Err(problem) => return Ok(end_with_problem(item, problem)),
+        Err(problem) => {
+            let told = explain_problem(turn, &item, tool.as_ref(), &input, tools, problem).await;
+            return Ok(end_with_problem(item, told));
+        }
     };
     if turn.cancel.is_cancelled() {
         return Ok(Prepared::Ended(stopped(item)));
