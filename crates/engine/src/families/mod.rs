@@ -13,37 +13,7 @@ use domain::tool::ToolSpec;
 use domain::tool_call::Origin;
 use serde_json::{Map, Value};
 
-use table::FAMILIES;
-
-/// A row of the table.
-#[derive(Debug)]
-pub struct Family {
-    pub name: &'static str,
-    /// Patterns of names of models in lower case; `*` stands for anything. The first row that fits counts.
-    patterns: &'static [&'static str],
-    /// What its system prompt says beside that of the behavior.
-    prompt: &'static str,
-    edits: EditFormat,
-    /// Bare names of the built-in tools that are shown; empty: all.
-    only: &'static [&'static str],
-    /// Bare names of tools that are not shown.
-    without: &'static [&'static str],
-    /// Arguments that are not shown: tool, name.
-    hidden: &'static [HiddenArgument],
-    /// Descriptions in the place of the tools' own.
-    descriptions: &'static [(&'static str, &'static str)],
-    /// Names of arguments: tool, its own name, the name that is shown.
-    arguments: &'static [ArgumentName],
-    /// Several calls in one answer.
-    parallel: bool,
-    /// The reasoning effort where nobody has chosen one.
-    effort: Option<&'static str>,
-    /// The task list is offered.
-    tasks: bool,
-}
-
-type ArgumentName = (&'static str, &'static str, &'static str);
-type HiddenArgument = (&'static str, &'static str);
+use table::{ArgumentName, FAMILIES, Family, HiddenArgument};
 
 /// Where nothing is named, everything is shown.
 const ALL_TOOLS: &[&str] = &[];
