@@ -10,8 +10,10 @@ use domain::tool_call::Origin;
 use serde_json::{Value, json};
 
 use super::approval::Decision;
+use super::case::{decide, scope};
 use super::context::EngineToolContext;
-use super::{decide, review_call, run_guarded, scope, taint};
+use super::running::{review_call, run_guarded};
+use super::taint;
 use crate::tool_search::ToolList;
 use crate::turn::Turn;
 
