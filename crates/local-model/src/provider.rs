@@ -13,7 +13,6 @@ use domain::Failure;
 use domain::model::{
     BlockKind, Model, ModelEvent, ModelInfo, ModelStream, Price, Prompt, StopReason, Tokens,
 };
-use domain::tool::ToolSpec;
 use futures_util::Stream;
 use tokio::sync::mpsc;
 
@@ -24,6 +23,7 @@ use crate::engine::{Engine, FileFacts};
 use crate::error::ModelError;
 use crate::generation::{AnswerEnd, AnswerOptions};
 use crate::install::DEFAULT;
+use crate::memory;
 use crate::sampler::Sampling;
 use crate::saved_prefix::{FEWEST_TOKENS, SavedPrefixes};
 use crate::session::{AnswerReport, Limits, Session};
@@ -75,7 +75,7 @@ impl LocalModel {
     /// The facts of the file, read once. Those of the default model are known without it.
     fn facts(&self) -> FileFacts {
         let default = FileFacts { window: self.limits.window, tools: false, fills_middle: false };
-        if self.path.file_stem().and_then(|stem| stem.to_str()) == Some(DEFAULT.id) {
+        if is_default(&self.path) {
             return default;
         }
         self.facts.get_or_init(|| FileFacts::read(&self.path)).unwrap_or(default)
@@ -195,7 +195,7 @@ fn run_worker(path: &Path, limits: Limits, queue: Receiver<Job>) {
     for job in queue {
         let failure = match load(&mut loaded, path, limits) {
             Ok(loaded) if job.prompt.middle.is_some() => fill(loaded, limits, &job).err(),
-            Ok(loaded) => answer(loaded, &job).err(),
+            Ok(loaded) => answer(loaded, &job, is_default(path)).err(),
             Err(error) => Some(error),
         };
         if let Some(error) = failure {
@@ -210,6 +210,7 @@ fn load<'a>(
     limits: Limits,
 ) -> Result<&'a mut Loaded, ModelError> {
     if loaded.is_none() {
+        memory::check(path)?;
         let engine = Arc::new(Engine::open(path)?);
         let session = Session::new(engine.clone(), limits);
         let saved = SavedPrefixes::of(path);
@@ -236,18 +237,21 @@ fn answer_tokens(window: usize) -> usize {
     (window / 4).clamp(ANSWER_TOKENS.0, ANSWER_TOKENS.1)
 }
 
-fn answer(loaded: &mut Loaded, job: &Job) -> Result<(), ModelError> {
+fn is_default(path: &Path) -> bool {
+    path.file_stem().and_then(|stem| stem.to_str()) == Some(DEFAULT.id)
+}
+
+fn answer(loaded: &mut Loaded, job: &Job, is_default: bool) -> Result<(), ModelError> {
     let Loaded { engine, session, saved, .. } = loaded;
     let asked = job.prompt.max_output.and_then(|limit| usize::try_from(limit).ok());
     let limit = asked.unwrap_or_else(|| answer_tokens(session.window())).clamp(1, session.window() / 2);
     let FittedPrompt { tokens, lost_tools } =
         conversation::fit(engine, &job.prompt, session.window() - limit)?;
     let has_tools = engine.offers_tools() && !lost_tools;
-    let offered: &[ToolSpec] = if has_tools { &job.prompt.tools } else { &[] };
-    let tools = offered.iter().map(ToolSpec::offered_name).collect();
+    let offered = if has_tools { job.prompt.tools.clone() } else { Arc::default() };
     let thinking = engine.decode(&tokens[tokens.len().saturating_sub(4)..]).trim_end().ends_with("<think>");
     let options = AnswerOptions::new(limit, sampling(engine, &job.prompt)).with_rules(
-        offered,
+        &offered,
         job.prompt.output_schema.as_ref(),
         thinking,
     );
@@ -256,18 +260,16 @@ fn answer(loaded: &mut Loaded, job: &Job) -> Result<(), ModelError> {
         _ => 0,
     };
     let mut blocks = Blocks { job, next: 0, open: None, called: false };
-    let mut parser = AnswerParser::new(tools, thinking);
+    let mut parser = AnswerParser::new(offered, job.prompt.is_sequential, thinking);
     let outcome = session.answer_with(&tokens, options, &job.stop, |text| {
         parser.push(text).into_iter().for_each(|part| blocks.add(part));
+        if parser.is_over() {
+            job.stop.store(true, Ordering::Relaxed);
+        }
     })?;
     parser.finish().into_iter().for_each(|part| blocks.add(part));
     blocks.close();
-    if lost_tools {
-        let window = session.window();
-        let text =
-            format!("The window of this model ({window} tokens) has no room for tools; it answered without.");
-        blocks.send(ModelEvent::Warning { text });
-    }
+    blocks.warn(session.window(), lost_tools, outcome.ended, is_default);
     blocks.end(&outcome);
     if let Some(saved) = saved.as_ref().filter(|_| opening > 0) {
         // Without it the next chat only begins later.
@@ -321,6 +323,22 @@ impl Blocks<'_> {
         }
     }
 
+    /// What the user should know about the answer.
+    fn warn(&self, window: usize, lost_tools: bool, ended: AnswerEnd, is_default: bool) {
+        let lost = lost_tools.then(|| {
+            format!("The window of this model ({window} tokens) has no room for tools; it answered without.")
+        });
+        let repeated = (ended == AnswerEnd::Repeating)
+            .then(|| "The embedded model began to repeat itself, so its answer was stopped.".to_owned());
+        let weak = is_default.then(|| {
+            format!(
+                "local/{} gave this answer; it only talks, and gets facts wrong. `dragoman models pull` lists better ones.",
+                DEFAULT.id
+            )
+        });
+        lost.into_iter().chain(repeated).chain(weak).for_each(|text| self.send(ModelEvent::Warning { text }));
+    }
+
     fn add(&mut self, part: AnswerPart) {
         let (kind, text) = match part {
             AnswerPart::Text(text) => (BlockKind::Text, text),
@@ -345,10 +363,6 @@ impl Blocks<'_> {
 
     /// The last events of an answer.
     fn end(&self, outcome: &AnswerReport) {
-        if outcome.ended == AnswerEnd::Repeating {
-            let text = "The embedded model began to repeat itself, so its answer was stopped.".to_owned();
-            self.send(ModelEvent::Warning { text });
-        }
         self.send(ModelEvent::Usage(Tokens {
             input: (outcome.prompt_tokens - outcome.reused_tokens) as u64,
             cache_read: outcome.reused_tokens as u64,
@@ -381,7 +395,9 @@ fn unique() -> usize {
 
 fn to_failure(error: &ModelError) -> Failure {
     match error {
-        ModelError::TooLong { .. } | ModelError::EmptyPrompt => Failure::user(error.to_string()),
+        ModelError::TooLong { .. } | ModelError::EmptyPrompt | ModelError::TooLittleMemory { .. } => {
+            Failure::user(error.to_string())
+        }
         ModelError::Unreadable { .. } => Failure::config(error.to_string())
             .hint("Run `dragoman models pull smollm2` to fetch the default model."),
         ModelError::NotGguf(_)

@@ -352,8 +352,10 @@ impl Turn {
         let info = self.model.info();
         let profile = self.session.profile.of(&info.id, &settings.model_families);
         let shown = |spec: &ToolSpec| {
-            let mut spec = offered_tools::described(spec, own_description(spec, prompts));
-            profile.rename_arguments(&mut spec);
+            let own = own_description(spec, prompts);
+            let is_own = own.is_some();
+            let mut spec = offered_tools::described(spec, own);
+            profile.show_tool(&mut spec, is_own);
             spec
         };
         let (family, is_plain) = (profile.family.value, prompts.tools.is_empty());
