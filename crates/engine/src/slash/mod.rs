@@ -4,17 +4,20 @@
 //! it at once.
 
 pub(crate) mod aside;
+mod choices;
 mod costs;
 mod export;
 mod goal;
 mod jobs;
 mod lists;
 mod output;
+mod share;
 
 use domain::command::{Accepted, AcceptedStatus, SlashArgument, SlashCommand, SlashOrigin, TurnLimits};
 use domain::event::{Fact, Outcome};
 use domain::item::{ItemKind, Part};
 use domain::names::is_same_name;
+use domain::slash_commands::{self, SLASH_COMMANDS};
 use domain::taint::Taint;
 use domain::{CancellationToken, Failure, Model, Reply, TurnId};
 use serde_json::Value;
@@ -38,6 +41,15 @@ enum Native {
     Init,
     Compact,
     Agent,
+    Plan,
+    Effort,
+    Rename,
+    Trust,
+    Todos,
+    Tools,
+    Sandbox,
+    Stats,
+    Share,
     Costs,
     Config,
     Doctor,
@@ -71,75 +83,54 @@ enum Native {
     Elsewhere(&'static str),
 }
 
-/// Command, name, description, argument.
-const NATIVE: [(Native, &str, &str, Option<&str>); 37] = [
-    (Native::Init, "init", "Write or improve AGENTS.md for this project", None),
-    (Native::Compact, "compact", "Replace the history by a summary", Some("what to keep")),
-    (
-        Native::Goal,
-        "goal",
-        "Work until a command succeeds or a condition holds; alone: show the goal",
-        Some("command or condition, resume, off"),
-    ),
-    (Native::Costs, "costs", "Tokens and money this chat has used", None),
-    (Native::Config, "config", "The settings in force and where each comes from", None),
-    (Native::Doctor, "doctor", "What is configured, reachable and missing", None),
-    (Native::Agent, "agent", "Show the agents, or switch to one", Some("agent")),
-    (Native::Model, "model", "Show the models, or switch to one", Some("provider/model")),
-    (
-        Native::Resume,
-        "resume",
-        "List earlier chats of this workspace, or go on with one here",
-        Some("number"),
-    ),
-    (
-        Native::Undo,
-        "undo",
-        "Take back the file changes of the last turn, or of several",
-        Some("number, or preview"),
-    ),
-    (Native::Redo, "redo", "Take the last undo back", Some("preview")),
-    (Native::Login, "login", "How to sign in to a provider", Some("provider")),
-    (Native::Taint, "taint", "Text of strangers and secrets that this chat has read", Some("clear")),
-    (Native::PromptShow, "prompt-show", "The instructions the model is given", None),
-    (Native::RepoMapShow, "repo-map-show", "The tree of the workspace", None),
-    (Native::Hooks, "hooks", "The hooks by event", None),
-    (Native::Rules, "rules", "The rules of this chat", None),
-    (Native::Subagents, "subagents", "The agents that this one can start for a task", None),
-    (Native::Plugins, "plugins", "The sources of plugins and what they offer", None),
-    (Native::PluginTask("install"), "plugin-install", "How to install a plugin", Some("plugin")),
-    (Native::PluginTask("update"), "plugin-update", "How to update a source of plugins", Some("source")),
-    (Native::PluginTask("uninstall"), "plugin-uninstall", "How to remove a plugin", Some("plugin")),
-    (Native::Skills, "skills", "The skills that the model can load", None),
-    (Native::SkillCreate, "skill-create", "Write a new skill", Some("what it should teach")),
-    (Native::Context, "context", "What fills the context window", None),
-    (Native::Fork, "fork", "A new chat with the history of this one", None),
-    (Native::Export, "export", "Write this chat to a Markdown file of the workspace", Some("file")),
-    (
-        Native::Jobs,
-        "jobs",
-        "Commands that run in the background: list them, show or stop one",
-        Some("job, or stop job"),
-    ),
-    (Native::Chats, "chats", "List the chats of this workspace", Some("words of the title")),
-    (Native::Aside, "btw", "Ask something beside this chat; it is not sent again", Some("question")),
-    (
-        Native::SyncSystemPrompt,
-        "sync-system-prompt",
-        "Use rules and instructions as they are now in this chat",
-        None,
-    ),
-    (
-        Native::Memory,
-        "memory",
-        "Facts that are kept across chats",
-        Some("add, project, forget, keep, apply, export"),
-    ),
-    (Native::Memory, "memory-consolidate", "Propose a shorter memory, as a diff", Some("what to mind")),
-    (Native::Elsewhere(DELETE_CHAT), "delete-chat", "How to delete a chat", Some("chat")),
-    (Native::Elsewhere(IMPORT), "import", "How to take over chats of another program", Some("file")),
-    (Native::Elsewhere(DEBUG_CHAT), "debug-chat", "How to see everything that is stored of a chat", None),
-    (Native::Elsewhere(REMOTE), "remote", "Why there is no web server", None),
+/// What does each command of the table that the engine carries out.
+const NATIVE: [(&str, Native); 46] = [
+    ("init", Native::Init),
+    ("compact", Native::Compact),
+    ("goal", Native::Goal),
+    ("costs", Native::Costs),
+    ("config", Native::Config),
+    ("doctor", Native::Doctor),
+    ("agent", Native::Agent),
+    ("plan", Native::Plan),
+    ("model", Native::Model),
+    ("effort", Native::Effort),
+    ("rename", Native::Rename),
+    ("trust", Native::Trust),
+    ("todos", Native::Todos),
+    ("tools", Native::Tools),
+    ("sandbox", Native::Sandbox),
+    ("stats", Native::Stats),
+    ("share", Native::Share),
+    ("resume", Native::Resume),
+    ("undo", Native::Undo),
+    ("redo", Native::Redo),
+    ("login", Native::Login),
+    ("taint", Native::Taint),
+    ("prompt-show", Native::PromptShow),
+    ("repo-map-show", Native::RepoMapShow),
+    ("hooks", Native::Hooks),
+    ("rules", Native::Rules),
+    ("subagents", Native::Subagents),
+    ("plugins", Native::Plugins),
+    ("plugin-install", Native::PluginTask("install")),
+    ("plugin-update", Native::PluginTask("update")),
+    ("plugin-uninstall", Native::PluginTask("uninstall")),
+    ("skills", Native::Skills),
+    ("skill-create", Native::SkillCreate),
+    ("context", Native::Context),
+    ("fork", Native::Fork),
+    ("export", Native::Export),
+    ("jobs", Native::Jobs),
+    ("chats", Native::Chats),
+    ("btw", Native::Aside),
+    ("sync-system-prompt", Native::SyncSystemPrompt),
+    ("memory", Native::Memory),
+    ("memory-consolidate", Native::Memory),
+    ("delete-chat", Native::Elsewhere(DELETE_CHAT)),
+    ("import", Native::Elsewhere(IMPORT)),
+    ("debug-chat", Native::Elsewhere(DEBUG_CHAT)),
+    ("remote", Native::Elsewhere(REMOTE)),
 ];
 
 const DELETE_CHAT: &str = "Delete it in the list of chats of your editor, or run `dragoman chats delete ID` in a terminal; `/chats` \
@@ -169,17 +160,24 @@ enum CommandKind {
     Skill(String),
 }
 
-/// What can be typed now, filtered by name and description.
-pub(crate) fn list(session: Option<&Session>, workspace: &Workspace, query: &str) -> Vec<SlashCommand> {
-    let native = NATIVE.iter().map(|(_, name, description, argument)| SlashCommand {
-        name: (*name).into(),
-        description: (*description).into(),
+/// The commands of the table that every front-end lists.
+fn native_commands() -> impl Iterator<Item = SlashCommand> {
+    let listed = SLASH_COMMANDS.iter().filter(|command| command.is_listed_everywhere());
+    listed.map(|command| SlashCommand {
+        name: command.name.into(),
+        description: command.description.into(),
         origin: SlashOrigin::Native,
-        arguments: argument
+        arguments: command
+            .argument
             .iter()
             .map(|name| SlashArgument { name: (*name).into(), description: None, required: false })
             .collect(),
-    });
+    })
+}
+
+/// What can be typed now, filtered by name and description.
+pub(crate) fn list(session: Option<&Session>, workspace: &Workspace, query: &str) -> Vec<SlashCommand> {
+    let native = native_commands();
     let custom = workspace.texts.commands().into_iter().map(|custom| SlashCommand {
         description: custom
             .description
@@ -210,8 +208,14 @@ pub(crate) fn list(session: Option<&Session>, workspace: &Workspace, query: &str
         arguments: prompt.arguments,
     });
     let query = query.trim_start_matches('/').to_lowercase();
+    let has_alias = |command: &SlashCommand| {
+        let spec = slash_commands::by_name(&command.name).filter(|_| command.origin == SlashOrigin::Native);
+        spec.is_some_and(|spec| spec.aliases.iter().any(|alias| alias.starts_with(&query)))
+    };
     let fits = |command: &SlashCommand| {
-        command.name.to_lowercase().contains(&query) || command.description.to_lowercase().contains(&query)
+        command.name.to_lowercase().contains(&query)
+            || command.description.to_lowercase().contains(&query)
+            || has_alias(command)
     };
     native.chain(custom).chain(skills).chain(prompts).filter(fits).collect()
 }
@@ -221,7 +225,8 @@ pub(crate) fn parse(session: &Session, text: &str) -> Option<ParsedCommand> {
     let line = text.trim().strip_prefix('/')?;
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let arguments = split_arguments(rest);
-    let native = NATIVE.iter().find(|(_, known, ..)| *known == name).map(|(native, ..)| *native);
+    let native = find_native(name);
+    let alias = slash_commands::by_alias(name).and_then(|spec| Some((spec.name, find_native(spec.name)?)));
     let custom = || session.workspace.texts.commands().into_iter().find(|command| command.name == name);
     let kind = if let Some(native) = native {
         CommandKind::Native(native)
@@ -239,9 +244,16 @@ pub(crate) fn parse(session: &Session, text: &str) -> Option<ParsedCommand> {
     {
         CommandKind::McpPrompt
     } else {
-        return None;
+        // The names of other assistants yield to what the user has.
+        let (name, native) = alias?;
+        let (name, kind) = (name.to_owned(), CommandKind::Native(native));
+        return Some(ParsedCommand { name, arguments, rest: rest.to_owned(), kind });
     };
     Some(ParsedCommand { name: name.to_owned(), arguments, rest: rest.to_owned(), kind })
+}
+
+fn find_native(name: &str) -> Option<Native> {
+    NATIVE.iter().find(|(known, _)| *known == name).map(|(_, native)| *native)
 }
 
 /// What a running turn is told: the text of a custom command or skill in place of its name. Other commands wait for the
@@ -473,13 +485,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_names_every_command_with_its_description() {
-        let page = include_str!("../../../../docs/slash-commands.md");
-        for (_, name, description, _) in NATIVE {
-            let row = page.lines().find(|line| {
-                line.strip_prefix(&format!("| `/{name}")).is_some_and(|rest| rest.starts_with(['`', ' ']))
-            });
-            assert!(row.is_some_and(|row| row.contains(description)), "docs/slash-commands.md: /{name}");
+    fn every_command_of_the_engine_does_something() {
+        for command in SLASH_COMMANDS {
+            assert_eq!(find_native(command.name).is_some(), command.is_of_engine(), "/{}", command.name);
+        }
+        for (name, _) in NATIVE {
+            assert!(slash_commands::by_name(name).is_some(), "/{name} is not in the table");
         }
     }
 
