@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub(crate) use crate::arguments::{
-    ChatArguments, ConfigTask, DoctorTask, Level, ModelsTask, Role, SpecTask, StatsArguments, ThemeName,
+    ChatArguments, ConfigTask, DoctorTask, Level, ModelsTask, Role, SpecTask, StatsArguments,
     ThreadsArguments,
 };
 use crate::cli_hints::find_hint;
 use crate::commands;
 use crate::commands::connect_arguments::ConnectArguments;
-use crate::output;
+use crate::{output, overview};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -184,7 +184,7 @@ pub(crate) enum Task {
     /// Show and check the settings (`dragoman docs configuration`).
     #[command(
         subcommand,
-        after_help = "Example:\n  dragoman config show    which settings are in force, and why\n  dragoman config check   what is wrong with them"
+        after_help = "Example:\n  dragoman config show    which settings are in force, and why\n  dragoman config check   what is wrong with them\n  dragoman config set chat.theme light"
     )]
     Config(ConfigTask),
     /// Trust a folder, so that its own configuration takes full effect.
@@ -282,6 +282,12 @@ pub(crate) fn run() -> ExitCode {
     if commands::update::wants_version() {
         return commands::update::print_version();
     }
+    let words: Vec<String> =
+        std::env::args_os().skip(1).map(|it| it.to_string_lossy().into_owned()).collect();
+    if overview::is_wanted(&words) {
+        return output::print(overview::text())
+            .map_or_else(|failure| commands::failed(&failure), |()| ExitCode::SUCCESS);
+    }
     plain_start().map_or_else(Cli::try_parse, Ok).map_or_else(|error| refuse(&error), crate::managed::obey)
 }
 
@@ -325,12 +331,21 @@ pub(crate) fn perform(cli: Cli) -> ExitCode {
         Task::Run(arguments) => commands::run::run(*arguments, level),
         Task::Login { provider } => commands::login::login(provider.as_deref()),
         Task::Logout { provider } => commands::login::logout(&provider),
-        Task::Config(ConfigTask::Show { json }) => commands::config::show(json),
-        Task::Config(ConfigTask::Check { json }) => commands::config::check(json),
-        Task::Config(ConfigTask::Schema { markdown }) => commands::config::schema(markdown),
+        Task::Config(task) => configure(task),
         Task::Trust(arguments) => commands::trust::run(arguments),
         Task::ExplainPermission(arguments) => commands::explain_permission::run(&arguments),
         Task::Grants(arguments) => commands::grants::run(&arguments),
+    }
+}
+
+fn configure(task: ConfigTask) -> ExitCode {
+    match task {
+        ConfigTask::Show { json } => commands::config::show(json),
+        ConfigTask::Check { json } => commands::config::check(json),
+        ConfigTask::Get { key } => commands::config_edit::get(&key),
+        ConfigTask::Set { key, value, project } => commands::config_edit::set(&key, &value, project),
+        ConfigTask::Edit { project } => commands::config_edit::edit(project),
+        ConfigTask::Schema { markdown } => commands::config::schema(markdown),
     }
 }
 
