@@ -5,11 +5,14 @@
 
 mod asks;
 mod dispatch;
+mod faults;
 mod from_wire;
 mod host;
+mod open_session;
 mod opening;
 mod options;
 mod serve;
+mod server;
 mod sessions;
 mod to_wire;
 mod tool_calls;

@@ -36,7 +36,9 @@ fn compare(screen: &Screen, name: &str, columns: u16) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_screens_of_a_short_day() {
-    let bench = Fixture::new().await;
+    let mut bench = Fixture::new().await;
+    // Nothing on the screen depends on the time.
+    bench.config["chat"]["reducedMotion"] = json!(true);
     bench.home.write("work/.git/HEAD", "ref: refs/heads/topic\n");
     bench.home.write("work/AGENTS.md", "Be brief.\n");
     bench.home.write("work/a.rs", "fn parse(text: &str) -> u32 {\n    text.parse().unwrap()\n}\n");

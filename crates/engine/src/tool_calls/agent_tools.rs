@@ -192,7 +192,7 @@ pub(crate) async fn run_command(turn: &Turn, step: u32, command: AgentCommand) {
     let _ = reply.send(end);
 }
 
-/// A terminal was released while its command waited or ran: nobody answers a question about it any more.
+/// A terminal was released while its command waited or ran: nobody will answer a question about it.
 fn end_released(turn: &Turn, item: Item) {
     let item = stopped(item);
     turn.session.commit_with(|state| {

@@ -303,9 +303,8 @@ impl Screen {
     /// Explains the word once, where it appears.
     fn change_taint(&mut self, taint: &Taint) {
         if taint.is_tainted() && !self.taint.is_tainted() {
-            let text = "This chat is tainted from here on: it has read text that strangers may have written, which could try to \
-                        steer the model. It asks before it changes what runs later, or sends anything once it has read \
-                        secrets. /taint lists what it read.";
+            let text = "This chat is tainted now: it has read text that strangers may have written. It asks before it changes \
+                        what runs later, and before it sends anything once it has read secrets (/taint).";
             self.transcript.add_notice(Level::Info, text);
         }
         self.taint = taint.clone();
