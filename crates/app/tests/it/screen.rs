@@ -277,9 +277,9 @@ async fn a_diff_is_shown_in_colors_before_it_is_approved() {
         let colored = screen.colored();
         let line =
             |text: &str| colored.lines().find(|line| line.contains(text)).unwrap_or_default().to_owned();
-        // The words that changed are marked (7m).
-        assert!(line("old").contains("38;5;1m-") && line("old").contains("[7mold"), "{colored}");
-        assert!(line("new").contains("38;5;2m+") && line("new").contains("[7mnew"), "{colored}");
+        // Changed lines have a background, and the words that changed another one.
+        assert!(line("old").contains("48;5;52") && line("old").contains("48;5;88mold"), "{colored}");
+        assert!(line("new").contains("48;5;22") && line("new").contains("48;5;28mnew"), "{colored}");
         screen.keys(&["y"]);
         screen.until("That is all.");
         let text = std::fs::read_to_string(bench.home.workspace().join("a.txt")).expect("the file");

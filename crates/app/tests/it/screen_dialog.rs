@@ -137,9 +137,10 @@ async fn the_chat_goes_back_to_an_earlier_prompt() {
         screen.keys(&["Enter"]);
         screen.until("What was said and the files");
         screen.keys(&["Enter"]);
+        screen.until_gone("Take back");
+        screen.until("> second prompt");
         let shown = screen.until_gone("Edited.");
         assert!(shown.contains("Hello."), "{shown}");
-        screen.until("> second prompt");
         screen.until_it("the old file", |_| std::fs::read_to_string(&file).is_ok_and(|text| text == "old\n"));
         screen.keys(&["Enter"]);
         screen.until("Again.");

@@ -93,6 +93,11 @@ pub(crate) fn commands(query: &str, found: Vec<SlashCommand>) -> Vec<Suggestion>
     suggestions
 }
 
+/// Whether a line is another name of a command, which needs no completion.
+pub(crate) fn is_other_name(line: &str) -> bool {
+    line.strip_prefix('/').and_then(slash_commands::by_alias).is_some()
+}
+
 /// Whether Enter on a suggestion runs it at once.
 pub(super) fn needs_no_words(line: &str) -> bool {
     let command = line.strip_prefix('/').and_then(slash_commands::by_name);

@@ -252,7 +252,8 @@ impl Screen {
             KeyCode::Enter if key.modifiers.is_empty() => {
                 // A command that is already complete needs no second Enter.
                 let whole =
-                    completion.suggestions.iter().any(|suggestion| suggestion.text == self.input.text());
+                    completion.suggestions.iter().any(|suggestion| suggestion.text == self.input.text())
+                        || super::completion::is_other_name(self.input.text());
                 if whole {
                     self.completion = None;
                     return false;

@@ -5,7 +5,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
-use super::color::{ColorDepth, fit};
+use super::color::ColorDepth;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Palette {
@@ -61,36 +61,37 @@ pub struct Theme {
     pub name: Style,
 }
 
-/// The backgrounds of a palette: prompt, added line, removed line, added word, removed word.
-type Backgrounds = [Color; 5];
+/// The backgrounds of a palette: prompt, added line, removed line, added word, removed word. Each as a color and as the index of
+/// the fixed palette, where the nearest color of a dark one would often be a gray.
+type Backgrounds = [(Color, u8); 5];
 
 const ON_DARK: Backgrounds = [
-    Color::Rgb(42, 46, 56),
-    Color::Rgb(20, 50, 33),
-    Color::Rgb(66, 26, 30),
-    Color::Rgb(32, 96, 58),
-    Color::Rgb(128, 42, 48),
+    (Color::Rgb(42, 46, 56), 236),
+    (Color::Rgb(20, 50, 33), 22),
+    (Color::Rgb(66, 26, 30), 52),
+    (Color::Rgb(32, 96, 58), 28),
+    (Color::Rgb(128, 42, 48), 88),
 ];
 const ON_LIGHT: Backgrounds = [
-    Color::Rgb(230, 233, 239),
-    Color::Rgb(218, 245, 226),
-    Color::Rgb(255, 228, 226),
-    Color::Rgb(165, 228, 184),
-    Color::Rgb(255, 190, 188),
+    (Color::Rgb(230, 233, 239), 254),
+    (Color::Rgb(218, 245, 226), 194),
+    (Color::Rgb(255, 228, 226), 224),
+    (Color::Rgb(165, 228, 184), 157),
+    (Color::Rgb(255, 190, 188), 217),
 ];
 const HIGH_CONTRAST: Backgrounds = [
-    Color::Rgb(0, 0, 110),
-    Color::Rgb(0, 60, 0),
-    Color::Rgb(95, 0, 0),
-    Color::Rgb(0, 120, 0),
-    Color::Rgb(170, 0, 0),
+    (Color::Rgb(0, 0, 110), 18),
+    (Color::Rgb(0, 60, 0), 22),
+    (Color::Rgb(95, 0, 0), 52),
+    (Color::Rgb(0, 120, 0), 28),
+    (Color::Rgb(170, 0, 0), 124),
 ];
 const COLOR_BLIND: Backgrounds = [
-    Color::Rgb(42, 46, 56),
-    Color::Rgb(10, 42, 84),
-    Color::Rgb(84, 48, 6),
-    Color::Rgb(20, 84, 160),
-    Color::Rgb(150, 84, 10),
+    (Color::Rgb(42, 46, 56), 236),
+    (Color::Rgb(10, 42, 84), 17),
+    (Color::Rgb(84, 48, 6), 58),
+    (Color::Rgb(20, 84, 160), 25),
+    (Color::Rgb(150, 84, 10), 94),
 ];
 
 impl Theme {
@@ -160,7 +161,10 @@ impl Theme {
             return theme;
         }
         let [prompt, added, removed, added_word, removed_word] =
-            backgrounds.map(|color| Style::new().bg(fit(color, depth)));
+            backgrounds.map(|(color, index)| match depth {
+                ColorDepth::True => Style::new().bg(color),
+                ColorDepth::Indexed | ColorDepth::Sixteen => Style::new().bg(Color::Indexed(index)),
+            });
         Self {
             prompt_bar: prompt,
             added_line: added,
