@@ -39,6 +39,9 @@ async fn the_screens_of_a_short_day() {
     let mut bench = Fixture::new().await;
     // Nothing on the screen depends on the time.
     bench.config["chat"]["reducedMotion"] = json!(true);
+    let prices = json!({"input": 100, "output": 100});
+    bench.config["providers"]["fake"]["models"]["m1"] =
+        json!({"cost": prices, "limit": {"context": 1000, "output": 100}});
     bench.home.write("work/.git/HEAD", "ref: refs/heads/topic\n");
     bench.home.write("work/AGENTS.md", "Be brief.\n");
     bench.home.write("work/a.rs", "fn parse(text: &str) -> u32 {\n    text.parse().unwrap()\n}\n");
