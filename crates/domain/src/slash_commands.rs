@@ -205,7 +205,7 @@ fn distance(one: &str, other: &str) -> usize {
     last.last().copied().unwrap_or(usize::MAX)
 }
 
-/// docs/commands.md.
+/// The page of the commands, as Markdown.
 pub fn page() -> String {
     let mut page = include_str!("slash_commands.md").to_owned();
     for group in CommandGroup::ALL {
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn the_page_is_made_from_the_table() {
-        let written = std::fs::read_to_string(PAGE).expect("docs/commands.md");
+        let written = std::fs::read_to_string(PAGE).expect("the page");
         assert!(
             written == page(),
             "run: cargo test -p dragoman-domain --lib -- --ignored write_the_page_of_commands"
@@ -273,8 +273,8 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "writes docs/commands.md"]
+    #[ignore = "changes a file of the repository"]
     fn write_the_page_of_commands() {
-        std::fs::write(PAGE, page()).expect("docs/commands.md");
+        std::fs::write(PAGE, page()).expect("the page");
     }
 }

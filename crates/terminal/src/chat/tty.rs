@@ -8,7 +8,8 @@ use base64::Engine;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{
-    DisableBracketedPaste, DisableFocusChange, EnableBracketedPaste, EnableFocusChange,
+    DisableBracketedPaste, DisableFocusChange, DisableMouseCapture, EnableBracketedPaste, EnableFocusChange,
+    EnableMouseCapture,
 };
 use ratatui::crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
@@ -21,18 +22,14 @@ use super::screen::Screen;
 use super::title::ProgressState;
 
 /// Buttons, drags and the wheel, with coordinates beyond column 223. Motion without a button is not reported.
-#[cfg(unix)]
 const REPORT_MOUSE: &str = "\x1b[?1000h\x1b[?1002h\x1b[?1006h";
-#[cfg(unix)]
 const STOP_MOUSE: &str = "\x1b[?1006l\x1b[?1002l\x1b[?1000l";
 /// On a screen of its own the terminal would send the wheel as arrow keys, which replace what was typed.
 const WHEEL_IS_NO_KEY: &str = "\x1b[?1007l";
 const WHEEL_AS_BEFORE: &str = "\x1b[?1007h";
 /// Keys that old terminals cannot tell apart, such as Shift-Enter, get a code of their own: the kitty protocol, and
 /// modifyOtherKeys in the same format. Terminals that know neither ignore both.
-#[cfg(unix)]
 const DISTINCT_KEYS: &str = "\x1b[>1u\x1b[>4;1f\x1b[>4;1m";
-#[cfg(unix)]
 const KEYS_AS_BEFORE: &str = "\x1b[>4m\x1b[>4f\x1b[<1u";
 
 /// The title is kept and comes back at the end, where the terminal does such things.
@@ -183,28 +180,23 @@ impl Tty {
     }
 }
 
-#[cfg(unix)]
+/// Consoles whose input is not a stream of codes are asked in their own way.
 fn ask_for_input(mouse: bool) -> io::Result<()> {
+    if !platform::terminal::ANSWERS_QUESTIONS {
+        return if mouse { execute!(io::stdout(), EnableMouseCapture) } else { Ok(()) };
+    }
     let mouse = if mouse { REPORT_MOUSE } else { "" };
     write!(io::stdout(), "{DISTINCT_KEYS}{mouse}")?;
     io::stdout().flush()
 }
 
-#[cfg(unix)]
 fn end_input(mouse: bool) -> io::Result<()> {
+    if !platform::terminal::ANSWERS_QUESTIONS {
+        return if mouse { execute!(io::stdout(), DisableMouseCapture) } else { Ok(()) };
+    }
     let mouse = if mouse { STOP_MOUSE } else { "" };
     write!(io::stdout(), "{mouse}{KEYS_AS_BEFORE}")?;
     io::stdout().flush()
-}
-
-#[cfg(not(unix))]
-fn ask_for_input(mouse: bool) -> io::Result<()> {
-    if mouse { execute!(io::stdout(), ratatui::crossterm::event::EnableMouseCapture) } else { Ok(()) }
-}
-
-#[cfg(not(unix))]
-fn end_input(mouse: bool) -> io::Result<()> {
-    if mouse { execute!(io::stdout(), ratatui::crossterm::event::DisableMouseCapture) } else { Ok(()) }
 }
 
 impl Drop for Tty {
