@@ -16,6 +16,9 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Interfaces and shells", &["generate", "studio", "spec", "copilot", "completions", "man"]),
 ];
 
+/// A longer description of a command is cut at a colon or a comma. Descriptions are ASCII, as a test checks.
+const MAX_DESCRIPTION: usize = 90;
+
 /// Whether these words ask for the overview, and not for the page of a command.
 pub(crate) fn is_wanted(words: &[String]) -> bool {
     matches!(words, [word] if ["--help", "-h", "help"].contains(&word.as_str()))
@@ -46,15 +49,21 @@ pub(crate) fn text() -> String {
     text
 }
 
-/// Up to the first period or colon, so that a command is one line.
+/// Up to the first period, colon or comma, so that a command is one line.
 fn first_sentence(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let end = line.find(". ").unwrap_or(line.len());
     let line = line[..end].trim_end_matches('.');
-    match line.chars().count() > 90 {
-        true => line.split(": ").next().unwrap_or(line).to_owned(),
-        false => line.to_owned(),
+    if line.len() <= MAX_DESCRIPTION {
+        return line.to_owned();
     }
+    let short = line.split(": ").next().unwrap_or(line);
+    let end = if short.len() <= MAX_DESCRIPTION {
+        short.len()
+    } else {
+        short[..MAX_DESCRIPTION].rfind(", ").unwrap_or(0)
+    };
+    short[..end].to_owned()
 }
 
 #[cfg(test)]
@@ -74,6 +83,8 @@ mod tests {
         for name in grouped {
             assert!(command.find_subcommand(name).is_some(), "there is no command {name}");
         }
+        let abouts = command.get_subcommands().filter_map(|inner| inner.get_about());
+        assert!(abouts.map(ToString::to_string).all(|about| about.is_ascii()), "a description is not ASCII");
         assert!(text().lines().all(|line| line.chars().count() <= 120), "{}", text());
     }
 }

@@ -62,7 +62,7 @@ async fn settings_effort_and_copies_by_flags() {
     bench.config["providers"]["fake"]["models"]["m1"] =
         json!({"variants": {"quick": {"reasoning_effort": "low"}, "deep": {"reasoning_effort": "high"}}});
     bench.fake.answer(Answer::text("One."));
-    let ran = bench.run(&["--effort", "deep", "-c", "systemPrompt=x", "hello"]).await;
+    let ran = bench.run(&["--effort", "deep", "-c", "nosuchkey=x", "hello"]).await;
     assert_eq!(ran.code, Some(2), "an unknown setting is a mistake: {}", ran.err);
     assert!(ran.err.contains("-c is wrong"), "{}", ran.err);
     let ran = bench.run(&["--effort", "deep", "-c", "maxSteps=7", "--agent", "plan", "hello"]).await;

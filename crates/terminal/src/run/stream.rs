@@ -10,7 +10,7 @@ use domain::command::{UserPrompt, WorkspaceSpec};
 use domain::event::{EventBody, Fact};
 use domain::item::ItemKind;
 use domain::link::Engine;
-use domain::tool_call::ToolCall;
+use domain::tool_call::{ToolCall, ToolState};
 use domain::{
     Abilities, Answer, Ask, AskId, AskKind, Command, Event, Failure, FailureKind, Follower, ItemId, Outcome,
 };
@@ -107,6 +107,8 @@ struct Conversation {
     /// A turn runs, or its prompt is on its way.
     is_busy: bool,
     calls: HashMap<ItemId, ToolCall>,
+    /// Questions whose call is not known yet.
+    asks: Vec<Ask>,
     deadline: Instant,
     output: OutputState,
     /// How the last turn ended.
@@ -156,6 +158,7 @@ impl Conversation {
             prompts: prompts.into_iter().collect(),
             is_busy: false,
             calls: HashMap::new(),
+            asks: Vec::new(),
             deadline,
             output: OutputState::default(),
             exit: Exit::Done,
@@ -279,11 +282,27 @@ impl Conversation {
             && let ItemKind::ToolCall(call) = &item.kind
         {
             self.calls.insert(item.id, (**call).clone());
+            self.print_asks(printer);
         } else if let Fact::ItemEnded { item } = fact {
             self.calls.remove(&item.id);
         } else if let Fact::AskRaised { ask } = fact {
-            self.print_ask(ask, printer);
+            self.asks.push(ask.clone());
+            self.print_asks(printer);
         }
+    }
+
+    /// A question about a call is told once the call is known as it waits, with its input.
+    fn print_asks(&mut self, printer: &mut Printer<'_>) {
+        let calls = &self.calls;
+        let is_known = |ask: &mut Ask| match ask.item {
+            None => true,
+            Some(item) => calls.get(&item).is_none_or(|call| {
+                !matches!(ask.kind, AskKind::Approval { .. })
+                    || matches!(call.state, ToolState::Waiting { .. })
+            }),
+        };
+        let known: Vec<Ask> = self.asks.extract_if(.., is_known).collect();
+        known.iter().for_each(|ask| self.print_ask(ask, printer));
     }
 
     fn print_ask(&self, ask: &Ask, printer: &mut Printer<'_>) {
