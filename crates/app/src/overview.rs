@@ -31,7 +31,7 @@ pub(crate) fn text() -> String {
         found.map(ToString::to_string).unwrap_or_default()
     };
     let mut text = format!(
-        "{}\n\nUsage: dragoman [COMMAND] [OPTIONS]\n\nWithout a command, `dragoman` opens a chat in this terminal.\n",
+        "{}\n\nUsage: dragoman [COMMAND] [OPTIONS]\n\nWithout a command, `dragoman` opens a chat in this terminal.\n\nCommands:\n",
         command.get_about().map(ToString::to_string).unwrap_or_default()
     );
     for (title, names) in GROUPS {
