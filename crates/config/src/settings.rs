@@ -260,7 +260,7 @@ impl ToolSettings {
     fn read(root: &Cursor, approval: ApprovalRules) -> Self {
         let cursor = root.get("toolCall");
         let number = |group, name, most| cursor.get(group).get(name).number(1..=most).unwrap_or_default();
-        let shell = cursor.get("shellCommand");
+        let (shell, search) = (cursor.get("shellCommand"), cursor.get("toolSearch"));
         Self {
             approval,
             reviewer: reviewer::read(root),
@@ -270,17 +270,9 @@ impl ToolSettings {
             shell: ShellSettings { program: shell.get("path").text(), args: shell.get("args").texts() },
             editor_timeout: bounded_seconds(&root.get("editorTimeoutSeconds")),
             fetch_allowed_hosts: cursor.get("fetchUrl").get("allowedHosts").texts(),
-            search_above_percent: cursor
-                .get("toolSearch")
-                .get("abovePercent")
-                .number(0..=100)
-                .unwrap_or_default(),
-            search_above_tokens: cursor
-                .get("toolSearch")
-                .get("aboveTokens")
-                .number(0..=1_000_000)
-                .unwrap_or_default(),
-            search_by_provider: cursor.get("toolSearch").get("byProvider").flag().unwrap_or(true),
+            search_above_percent: search.get("abovePercent").number(0..=100).unwrap_or_default(),
+            search_above_tokens: search.get("aboveTokens").number(0..=1_000_000).unwrap_or_default(),
+            search_by_provider: search.get("byProvider").flag().unwrap_or(true),
             custom: custom_tools::read(&root.get("customTools")),
             formatters: custom_tools::read_formatters(&root.get("formatters")),
         }
