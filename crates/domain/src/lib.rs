@@ -35,6 +35,7 @@ pub mod replay;
 mod sampling;
 mod session_settings;
 mod slash_argument;
+pub mod slash_commands;
 pub mod spending;
 pub mod store;
 pub mod taint;

@@ -219,6 +219,8 @@ impl Tools {
             roots: self.roots.clone(),
             model: self.arguments.model.clone(),
             behavior: behavior.map(str::to_owned),
+            effort: None,
+            fork: false,
             task: None,
             session: chat.map(SessionId::new),
             newest: false,

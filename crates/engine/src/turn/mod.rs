@@ -385,6 +385,8 @@ impl Turn {
                 .settings()
                 .variant
                 .clone()
+                // The user chose the default again.
+                .filter(|variant| !variant.is_empty())
                 .or_else(of_behavior)
                 .or_else(|| profile.effort_for(&info)),
             text_tools: text_tools.collect(),
