@@ -61,11 +61,15 @@ pub(crate) enum Task {
     },
     /// Speak the Agent Client Protocol on stdin and stdout: Zed, JetBrains, Neovim, Emacs and others start this.
     #[command(
-        after_help = "Example (Zed, settings.json):\n  \"agent_servers\": {\"Dragoman\": {\"command\": \"dragoman\", \"args\": [\"acp\"]}}\n  dragoman acp --connect https://HOST:PORT    the engine of another machine"
+        after_help = "Example (Zed, settings.json):\n  \"agent_servers\": {\"Dragoman\": {\"command\": \"dragoman\", \"args\": [\"acp\"]}}\n  dragoman acp --connect https://HOST:PORT    the engine of another machine\n  dragoman acp --proxy codex                  Codex, with undo, sandbox and rules of Dragoman"
     )]
     Acp {
         #[command(flatten)]
         connect: ConnectArguments,
+        /// Work between the editor and this agent of another vendor: its own modes, models, commands and options are shown
+        /// (`dragoman docs other-agents`).
+        #[arg(long, value_name = "AGENT", conflicts_with = "connect")]
+        proxy: Option<String>,
         /// Store a provider's key in this terminal instead: editors start this for a login.
         #[arg(long, conflicts_with = "connect")]
         login: bool,
@@ -256,7 +260,7 @@ fn plain_start() -> Option<Cli> {
     let [word] = words.as_slice() else { return None };
     let command = match word.to_str()? {
         "server" => Task::Server { connect: ConnectArguments::default(), verbose: false },
-        "acp" => Task::Acp { connect: ConnectArguments::default(), login: false },
+        "acp" => Task::Acp { connect: ConnectArguments::default(), proxy: None, login: false },
         _ => return None,
     };
     Some(Cli { command: Some(command), log_level: None })
@@ -309,7 +313,7 @@ pub(crate) fn perform(cli: Cli) -> ExitCode {
         Task::Server { connect, verbose } => commands::server::run(&connect, verbose, level),
         Task::Models { json, refresh, task } => commands::models::run(task, json, refresh),
         Task::Acp { login: true, .. } => commands::login::choose(),
-        Task::Acp { connect, login: false } => commands::acp::run(&connect, level),
+        Task::Acp { connect, proxy, login: false } => commands::acp::run(&connect, proxy, level),
         Task::Threads(arguments) => commands::threads::run(arguments, level),
         Task::McpServer(arguments) => commands::mcp_server::run(arguments, level),
         Task::Copilot => commands::interfaces::copilot(level),

@@ -267,7 +267,7 @@ enum Delivery {
 /// The session whose actor must handle a command.
 fn addressee(command: &Command) -> Option<(SessionId, Delivery)> {
     match command {
-        Command::Cancel { session } | Command::Answer { session, .. } => {
+        Command::Cancel { session } | Command::Answer { session, .. } | Command::Agent { session, .. } => {
             Some((session.clone(), Delivery::IfLive))
         }
         Command::Prompt { session, .. }

@@ -9,6 +9,8 @@ mod from_wire;
 mod host;
 mod opening;
 mod options;
+mod proxy;
+mod proxying;
 mod serve;
 mod sessions;
 mod to_wire;
@@ -17,4 +19,4 @@ mod v2;
 mod version_two;
 mod wire;
 
-pub use serve::{serve, serve_remote, serve_versions};
+pub use serve::{serve, serve_agent, serve_remote, serve_versions};

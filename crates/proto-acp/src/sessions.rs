@@ -6,6 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::agent::AgentOffers;
 use domain::command::{Catalog, SessionInfo, SlashCommand};
 use domain::{Answer, AskId, Command, Event, Fact, Failure, Level, Recorded, SessionId, TurnId};
 use rpc::Responder;
@@ -28,6 +29,8 @@ pub(crate) struct OpenSession {
     asked: HashMap<AskId, AbortHandle>,
     /// Prompts of version 2 that wait for the id of their message.
     pub unnamed: VecDeque<Responder>,
+    /// What the agent of another vendor offers here, where the connection is to one.
+    pub offers: Option<AgentOffers>,
 }
 
 /// A `session/prompt` that is not answered yet.
@@ -42,7 +45,8 @@ type Ended = (Responder, Result<acp::StopReason, Failure>);
 
 impl OpenSession {
     pub(crate) fn new(projection: Projection) -> Self {
-        Self { projection, prompts: HashMap::new(), asked: HashMap::new(), unnamed: VecDeque::new() }
+        let (prompts, asked, unnamed) = (HashMap::new(), HashMap::new(), VecDeque::new());
+        Self { projection, prompts, asked, unnamed, offers: None }
     }
 
     /// The client cancelled: the turn counts as cancelled, also when it ends by itself first.

@@ -32,6 +32,9 @@ use crate::workspaces;
 pub(crate) const HELP: &str = "Example (Claude Code):\n  claude mcp add dragoman -- dragoman mcp-server --approve edit\n\n\
      Nobody can be asked: calls that your rules would ask about are refused unless --approve covers them.";
 
+const INSTRUCTIONS: &str = "Dragoman is a coding assistant that works in the folder it was started in. `ask` answers questions \
+     about it and changes nothing, `run_task` does work in it, `search_chats` finds what was said in its earlier chats.";
+
 /// A program that works for a program that works for another one is the last.
 const MAX_NESTING: u32 = 2;
 const MAX_HITS: u64 = 50;
@@ -62,9 +65,15 @@ pub(crate) struct McpServerArguments {
     /// Search the chats of all folders, not of this one alone.
     #[arg(long)]
     all_chats: bool,
+    /// Give an agent of another vendor the tools of the chat that started it; only Dragoman uses this.
+    #[arg(long, hide = true)]
+    bridge: bool,
 }
 
 pub(crate) fn run(arguments: McpServerArguments, level: Option<Level>) -> ExitCode {
+    if arguments.bridge {
+        return super::tool_bridge::run();
+    }
     let prepared = workspaces::change_folder(arguments.cwd.as_deref()).and_then(|()| {
         if arguments.max_cost.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
             return Err(Failure::user("--max-cost takes a number of dollars."));
@@ -137,6 +146,10 @@ impl ServedTools for Tools {
             json!({"name": "search_chats", "description": "Finds earlier chats in which a message has all the words.",
                 "inputSchema": words, "annotations": {"readOnlyHint": true, "openWorldHint": false}}),
         ]
+    }
+
+    fn instructions(&self) -> &'static str {
+        INSTRUCTIONS
     }
 
     fn call(&self, name: &str, arguments: Value, call: RunningCall) -> Option<LocalFuture<CallOutcome>> {

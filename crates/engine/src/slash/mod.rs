@@ -3,6 +3,7 @@
 //! Must not know front-ends. Invariant: every command runs as a turn of its own, beside the actor, so that a stop ends
 //! it at once.
 
+mod agent_commands;
 pub(crate) mod aside;
 mod costs;
 mod export;
@@ -209,17 +210,23 @@ pub(crate) fn list(session: Option<&Session>, workspace: &Workspace, query: &str
         origin: SlashOrigin::McpPrompt,
         arguments: prompt.arguments,
     });
+    let of_agent = session.map(agent_commands::list).unwrap_or_default();
+    let is_free = |command: &SlashCommand| !of_agent.iter().any(|taken| taken.name == command.name);
     let query = query.trim_start_matches('/').to_lowercase();
     let fits = |command: &SlashCommand| {
         command.name.to_lowercase().contains(&query) || command.description.to_lowercase().contains(&query)
     };
-    native.chain(custom).chain(skills).chain(prompts).filter(fits).collect()
+    let own = native.chain(custom).chain(skills).chain(prompts).filter(is_free);
+    own.chain(of_agent.iter().cloned()).filter(fits).collect()
 }
 
 /// `None`: a message, even where it begins with a slash.
 pub(crate) fn parse(session: &Session, text: &str) -> Option<ParsedCommand> {
     let line = text.trim().strip_prefix('/')?;
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    if agent_commands::list(session).iter().any(|command| command.name == name) {
+        return None;
+    }
     let arguments = split_arguments(rest);
     let native = NATIVE.iter().find(|(_, known, ..)| *known == name).map(|(native, ..)| *native);
     let custom = || session.workspace.texts.commands().into_iter().find(|command| command.name == name);

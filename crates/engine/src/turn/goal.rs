@@ -207,8 +207,10 @@ fn has_changed_since_check(turn: &Turn) -> bool {
     let since = state.items().iter().rev().take_while(|item| !is_check_item(item));
     since.into_iter().any(|item| match &item.kind {
         ItemKind::ToolCall(call) => {
-            !call.error
-                && (matches!(call.details, Some(Details::FileChange(_))) || call.name == "apply_patch")
+            // Agents of other vendors do not always say what they changed.
+            let changes = ["apply_patch", "edit_file", "write_file", "move_file", "delete_file"];
+            let is_change = matches!(call.details, Some(Details::FileChange(_)));
+            !call.error && (is_change || changes.contains(&call.name.as_str()))
         }
         ItemKind::UserMessage { .. }
         | ItemKind::AgentMessage { .. }
@@ -311,7 +313,7 @@ pub(crate) fn conclude(turn: &Turn, outcome: Outcome) -> Outcome {
         // Nothing has checked it, so the turn is not done.
         (false, Outcome::Done) => {
             let failure = Failure::user("The turn ended, and nothing has checked its goal.");
-            Outcome::Failed { failure: failure.hint("Use a model of a provider for a goal.") }
+            Outcome::Failed { failure: failure.hint("`/goal resume` continues it.") }
         }
         (false, outcome) => outcome,
     }

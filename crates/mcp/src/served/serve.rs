@@ -52,6 +52,9 @@ pub trait ServedTools {
     /// The definitions, as the protocol has them. They never change.
     fn definitions(&self) -> Vec<Value>;
 
+    /// What a client is told of the tools as a whole.
+    fn instructions(&self) -> &'static str;
+
     /// Runs a tool; `None`: there is no such tool. The future must end soon after `stop`.
     fn call(&self, name: &str, arguments: Value, call: RunningCall) -> Option<LocalFuture<CallOutcome>>;
 }
@@ -106,10 +109,13 @@ impl Server {
         let outcome = match message.method.as_str() {
             "initialize" => {
                 self.has_handshake = true;
-                Ok(wire::initialized(members.requested_revision.as_deref()))
+                Ok(wire::initialized(members.requested_revision.as_deref(), self.tools.instructions()))
             }
             "ping" => Ok(json!({})),
-            "server/discover" => members.meta.era(false).map(|era| wire::in_era(wire::discovered(), era)),
+            "server/discover" => members
+                .meta
+                .era(false)
+                .map(|era| wire::in_era(wire::discovered(self.tools.instructions()), era)),
             "tools/list" => members
                 .meta
                 .era(self.has_handshake)

@@ -12,9 +12,6 @@ const UNSUPPORTED_REVISION: i64 = -32022;
 /// How long a client may keep the list of tools, which never changes.
 const LIST_TTL_MILLIS: u64 = 3_600_000;
 
-const INSTRUCTIONS: &str = "Dragoman is a coding assistant that works in the folder it was started in. `ask` answers questions \
-     about it and changes nothing, `run_task` does work in it, `search_chats` finds what was said in its earlier chats.";
-
 /// The members that requests of all methods share.
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -70,25 +67,25 @@ impl Meta {
 }
 
 /// The answer to `initialize`.
-pub(crate) fn initialized(requested: Option<&str>) -> Value {
+pub(crate) fn initialized(requested: Option<&str>, instructions: &str) -> Value {
     let known = HANDSHAKE_REVISIONS.into_iter().find(|revision| Some(*revision) == requested);
     json!({
         "protocolVersion": known.unwrap_or(HANDSHAKE_REVISIONS[0]),
         "capabilities": {"tools": {}},
         "serverInfo": server_info(),
-        "instructions": INSTRUCTIONS,
+        "instructions": instructions,
     })
 }
 
 /// The answer to `server/discover`.
-pub(crate) fn discovered() -> Value {
+pub(crate) fn discovered(instructions: &str) -> Value {
     let mut revisions = vec![STATELESS_REVISION];
     revisions.extend(HANDSHAKE_REVISIONS);
     json!({
         "supportedVersions": revisions,
         "capabilities": {"tools": {}},
         "serverInfo": server_info(),
-        "instructions": INSTRUCTIONS,
+        "instructions": instructions,
         "ttlMs": LIST_TTL_MILLIS,
         "cacheScope": "public",
     })
