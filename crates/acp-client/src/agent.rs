@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use domain::agent::{
     AgentChoice, AgentOffers, AgentOpening, AgentStream, AgentToolCall, ExternalAgent, OpenedAgent,
@@ -28,6 +28,9 @@ use crate::wire::{AgentCapabilities, method};
 
 /// Events that wait for the engine; while they do, the agent is not read.
 const EVENTS: usize = 64;
+/// How long an agent must say nothing after it loaded a session, and how long that is waited for.
+const QUIET_AFTER_REPLAY: Duration = Duration::from_millis(200);
+const LONGEST_REPLAY: Duration = Duration::from_secs(5);
 /// Calls of our tools that wait.
 const TOOL_CALLS: usize = 16;
 
@@ -53,6 +56,8 @@ struct Running {
     offers: OfferBook,
     /// The server that gives the agent our tools.
     bridge: Option<Value>,
+    /// When the agent last sent an update outside of a prompt.
+    heard: watch::Receiver<Instant>,
 }
 
 struct SessionState {
@@ -72,6 +77,14 @@ impl Running {
 
     fn session(&self) -> MutexGuard<'_, SessionState> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the end of what the agent repeats of a session: it would be taken for a part of the next answer.
+    async fn until_quiet(&self) {
+        let (mut heard, end) = (self.heard.clone(), Instant::now() + LONGEST_REPLAY);
+        while tokio::time::timeout(QUIET_AFTER_REPLAY, heard.changed()).await.is_ok_and(|it| it.is_ok())
+            && Instant::now() < end
+        {}
     }
 
     async fn until_not_working(&self) {
@@ -137,8 +150,11 @@ impl Agent {
         }
         let running = self.start(&opening).await?;
         let open = self.opener(&running).open(&opening).await?;
-        let is_known = open.is_known;
+        let (is_known, is_replayed) = (open.is_known, open.is_replayed);
         self.take_session(&running, open);
+        if is_replayed {
+            running.until_quiet().await;
+        }
         self.make_room();
         self.lock().insert(opening.chat, running.clone());
         self.choose(&running, model, is_known, true).await
@@ -193,11 +209,11 @@ impl Agent {
         let port = bridge.as_ref().map(|bridge| bridge.port);
         let Launch { spawn, is_confined, seals_forbidden, settings_watch, sandbox } =
             self.options.launcher.launch(opening, port).await?;
-        let connected = handshake::connect(name, spawn, &limits).await?;
-        let (commands, taken) = mpsc::channel(1);
-        let (state, watched) = watch::channel(DriverState::Idle);
+        let connected = handshake::connect(name, spawn, &limits, self.options.reads_files).await?;
+        let ((commands, taken), (state, watched)) = (mpsc::channel(1), watch::channel(DriverState::Idle));
         let (outgoing, offers) = (connected.peer.outgoing(), OfferBook::default());
         let server = bridge.as_ref().map(|bridge| bridge.server());
+        let (heard, hearing) = watch::channel(Instant::now());
         let driver = Driver {
             name: name.clone(),
             peer: connected.peer,
@@ -213,6 +229,7 @@ impl Agent {
             open_requests: Arc::default(),
             offers: offers.clone(),
             on_offers: self.options.on_offers.clone(),
+            heard,
             tool_calls,
             _bridge: (tool_sender, bridge),
         };
@@ -232,6 +249,7 @@ impl Agent {
             session: Mutex::new(session),
             offers,
             bridge: server,
+            heard: hearing,
         }))
     }
 

@@ -59,6 +59,8 @@ pub(crate) struct Driver {
     pub(crate) open_requests: Arc<()>,
     pub(crate) offers: OfferBook,
     pub(crate) on_offers: Option<OffersObserver>,
+    /// When the agent last sent an update outside of a prompt.
+    pub(crate) heard: watch::Sender<std::time::Instant>,
     /// Calls of our tools that the agent makes through its bridge.
     pub(crate) tool_calls: mpsc::Receiver<AgentToolCall>,
     /// The other end stays open, and so does the port.
@@ -267,6 +269,7 @@ impl Driver {
         if inbound.method == method::SESSION_UPDATE
             && let Ok(params) = serde_json::from_str::<UpdateParams>(text)
         {
+            self.heard.send_replace(std::time::Instant::now());
             self.note_offers(&params);
         }
     }

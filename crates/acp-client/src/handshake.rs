@@ -54,6 +54,8 @@ pub struct Probe {
 pub(crate) struct OpenSession {
     pub(crate) id: String,
     pub(crate) is_known: bool,
+    /// The agent sends what was said in it, perhaps after its answer.
+    pub(crate) is_replayed: bool,
     pub(crate) result: SessionResult,
 }
 
@@ -64,7 +66,7 @@ pub async fn probe(
     folder: Option<&Path>,
     limits: &Limits,
 ) -> Result<Probe, Failure> {
-    let connected = connect(name, spawn, limits).await?;
+    let connected = connect(name, spawn, limits, true).await?;
     let Connected { title, auth_methods, capabilities, child, peer, .. } = &connected;
     let needs_login = match folder {
         Some(folder) => {
@@ -85,7 +87,7 @@ pub async fn probe(
 
 /// Starts an agent and asks it to log in; it may open a browser.
 pub async fn authenticate(name: &str, spawn: Spawn, method: &str, limits: &Limits) -> Result<(), Failure> {
-    let connected = connect(name, spawn, limits).await?;
+    let connected = connect(name, spawn, limits, true).await?;
     let (outgoing, params) = (connected.peer.outgoing(), json!({"methodId": method}));
     let answer = call(&outgoing, method::AUTHENTICATE, &params, limits).await;
     let done = answer.map(drop).map_err(|error| refused(name, &error));
@@ -93,7 +95,12 @@ pub async fn authenticate(name: &str, spawn: Spawn, method: &str, limits: &Limit
     done
 }
 
-pub(crate) async fn connect(name: &str, spawn: Spawn, limits: &Limits) -> Result<Connected, Failure> {
+pub(crate) async fn connect(
+    name: &str,
+    spawn: Spawn,
+    limits: &Limits,
+    reads_files: bool,
+) -> Result<Connected, Failure> {
     let not_started = |why: String| {
         Failure::provider(format!("The agent {name} could not be started: {why}"))
             .hint("`dragoman acp-agents list` shows the agents of this machine.")
@@ -101,7 +108,8 @@ pub(crate) async fn connect(name: &str, spawn: Spawn, limits: &Limits) -> Result
     let (transport, child) = child::start(spawn).await.map_err(not_started)?;
     let options = PeerOptions { message_limit: limits.message, ..PeerOptions::newline() };
     let (peer, inbox) = rpc::inbox(options, transport).map_err(|error| not_started(error.to_string()))?;
-    let answer = call(&peer.outgoing(), method::INITIALIZE, &initialize_params(), limits).await;
+    let params = initialize_params(reads_files);
+    let answer = call(&peer.outgoing(), method::INITIALIZE, &params, limits).await;
     let result = answer.and_then(|answer| {
         serde_json::from_value::<InitializeResult>(answer).map_err(RequestError::Unexpected)
     });
@@ -209,7 +217,7 @@ impl SessionOpener<'_> {
         if result.session_id.is_empty() {
             return Err(Failure::provider(format!("The agent {} opened no session.", self.name)));
         }
-        Ok(OpenSession { id: result.session_id.clone(), is_known: false, result })
+        Ok(OpenSession { id: result.session_id.clone(), is_known: false, is_replayed: false, result })
     }
 
     /// Tries the ways to continue a session that the agent says it has. Some agents name one that they do not have.
@@ -230,7 +238,11 @@ impl SessionOpener<'_> {
                 result @ (Ok(_) | Err(_)) => result,
             };
             match result {
-                Ok(result) => return Ok(Some(OpenSession { id: known.to_owned(), is_known: true, result })),
+                Ok(result) => {
+                    let is_replayed = method == method::SESSION_LOAD;
+                    let id = known.to_owned();
+                    return Ok(Some(OpenSession { id, is_known: true, is_replayed, result }));
+                }
                 Err(error) => failed = Err(error),
             }
         }

@@ -38,11 +38,12 @@ pub(crate) mod method {
     pub(crate) const TERMINAL_RELEASE: &str = "terminal/release";
 }
 
-pub(crate) fn initialize_params() -> Value {
+/// `reads_files`: the agent may have us read files.
+pub(crate) fn initialize_params(reads_files: bool) -> Value {
     json!({
         "protocolVersion": PROTOCOL_VERSION,
         "clientCapabilities": {
-            "fs": {"readTextFile": true, "writeTextFile": true},
+            "fs": {"readTextFile": reads_files, "writeTextFile": true},
             "terminal": true,
             "_meta": {"terminal-auth": true},
         },

@@ -175,6 +175,7 @@ impl ExternalAgents {
                 launcher: Arc::new(self.launcher(entry)),
                 auth_methods: login.map(|(method, _)| method.to_owned()).into_iter().collect(),
                 on_models: Some(Arc::new(move |models: &[AgentModel]| keeper.keep(&name, models))),
+                reads_files: !entry.known.is_some_and(|known| known.reads_itself),
                 on_offers: self.surroundings.on_offers.clone(),
                 bridge: self.surroundings.bridge.clone(),
                 limits: Limits::default(),

@@ -20,7 +20,11 @@ pub(crate) fn watch(kept: &[PathBuf]) -> SettingsLook {
 
 /// A sentence where there was something to move.
 fn move_aside(path: &Path) -> Option<String> {
-    path.symlink_metadata().ok()?;
+    let found = path.symlink_metadata().ok()?;
+    // Agents make folders for what they may find there. An empty one says nothing, and it is read-only from the next start on.
+    if found.is_dir() && std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) {
+        return None;
+    }
     let shown = path.display();
     Some(match rename(path) {
         Ok(place) => format!(
@@ -60,6 +64,7 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         std::fs::write(path("old.json"), "of the user").unwrap();
         let look = watch(&[path("old.json"), path("new.json"), path("hooks")]);
+        std::fs::create_dir(path("hooks")).unwrap();
         std::fs::write(path("new.json"), "first").unwrap();
         let told = look();
         assert!(told.len() == 1 && told[0].contains("new.json.left-by-agent"), "{told:?}");
@@ -72,5 +77,7 @@ mod tests {
         assert_eq!(read("new.json.left-by-agent").as_deref(), Some("first"));
         assert_eq!(read("new.json.left-by-agent-2").as_deref(), Some("second"));
         assert_eq!(read("old.json").as_deref(), Some("of the user"));
+        std::fs::write(path("hooks/h.sh"), "run me").unwrap();
+        assert_eq!(look().len(), 1, "an empty folder may stay, one with files may not");
     }
 }

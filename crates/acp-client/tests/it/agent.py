@@ -2,7 +2,8 @@
 
 Variables: AGENT_STATE is a folder for its sessions, AGENT_NO_LOAD takes the loading of sessions away, AGENT_AUTH asks for a
 login, AGENT_VERSION is the protocol version it answers with, AGENT_LOG is a file with one line for each start, AGENT_OFFERS
-gives it modes, options and commands of its own, AGENT_FALSE_RESUME has it name a method that it does not have.
+gives it modes, options and commands of its own, AGENT_FALSE_RESUME has it name a method that it does not have,
+AGENT_LATE_REPLAY has it repeat a loaded session after its answer.
 """
 import json
 import os
@@ -301,10 +302,15 @@ def handle(message):
             return
         if params["sessionId"] not in sessions():
             return send({"id": number, "error": {"code": -32602, "message": "no such session"}})
+        late = os.environ.get("AGENT_LATE_REPLAY")
+        if late:
+            send({"id": number, "result": {"models": models, **offered}})
+            time.sleep(0.05)
         for text in sessions()[params["sessionId"]]:
             update(params["sessionId"], "user_message_chunk", content={"type": "text", "text": text})
             say(params["sessionId"], "replayed")
-        send({"id": number, "result": {"models": models, **offered}})
+        if not late:
+            send({"id": number, "result": {"models": models, **offered}})
     elif method == "session/set_model":
         model = params["modelId"]
         send({"id": number, "result": {}})

@@ -81,6 +81,7 @@ impl Bench {
             on_models: Some(Arc::new(move |all| {
                 *offered.lock().unwrap() = all.iter().map(|model| model.id.clone()).collect();
             })),
+            reads_files: true,
             on_offers: None,
             bridge: None,
             limits,
@@ -257,7 +258,8 @@ async fn what_the_agent_offers_is_known_before_the_first_prompt_and_can_be_chose
 
 #[tokio::test]
 async fn a_session_is_loaded_after_the_process_was_killed() {
-    let bench = Bench::with(&[("AGENT_FALSE_RESUME", "1")], Limits::default());
+    let variables = [("AGENT_FALSE_RESUME", "1"), ("AGENT_LATE_REPLAY", "1")];
+    let bench = Bench::with(&variables, Limits::default());
     let session = bench.open().await;
     bench.prompt("remember this").await;
     let dead = bench.prompt("die").await;
@@ -296,6 +298,7 @@ async fn a_login_that_is_needed_is_named_and_done_where_nobody_is_needed() {
         launcher: Arc::new(Program { state: bench.folder.path().to_owned(), variables: variables.to_vec() }),
         auth_methods: vec!["unknown".to_owned(), "token".to_owned()],
         on_models: None,
+        reads_files: true,
         on_offers: None,
         bridge: None,
         limits: Limits::default(),
