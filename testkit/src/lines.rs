@@ -139,7 +139,7 @@ impl Lines {
         }
     }
 
-    /// The answer to a request of ours.
+    /// The answer to one of our requests.
     pub async fn response(&mut self, id: u64) -> Value {
         self.next_where(|message| message.get("method").is_none() && message["id"] == id).await
     }

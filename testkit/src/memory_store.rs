@@ -44,6 +44,8 @@ struct Data {
     commit: Option<Duration>,
     leases_end: bool,
     clock: u64,
+    /// Groups of records that were inserted together.
+    groups: usize,
 }
 
 impl MemoryStore {
@@ -81,6 +83,11 @@ impl MemoryStore {
     /// Every append fails from now on; `None`: they work again.
     pub fn fail_appends(&self, failure: Option<Failure>) {
         self.lock().append_failure = failure;
+    }
+
+    /// How often several records were inserted together: each is one wait for a disk.
+    pub fn count_of_groups(&self) -> usize {
+        self.lock().groups
     }
 
     /// What a commit takes from now on.
@@ -301,6 +308,27 @@ impl Store for MemoryStore {
                 data.values.insert(place, value);
             }
             Ok(is_new)
+        })
+    }
+
+    fn insert_all<'a>(
+        &'a self,
+        kind: &'a str,
+        records: Vec<(String, String)>,
+    ) -> BoxFuture<'a, Result<bool, Failure>> {
+        Box::pin(async move {
+            // Others have their turn meanwhile, as with a disk.
+            tokio::task::yield_now().await;
+            let mut data = self.live()?;
+            data.groups += 1;
+            let place = |key: &String| (kind.to_owned(), key.clone());
+            if records.iter().any(|(key, _)| data.values.contains_key(&place(key))) {
+                return Ok(false);
+            }
+            for (key, value) in records {
+                data.values.insert(place(&key), value);
+            }
+            Ok(true)
         })
     }
 

@@ -19,7 +19,7 @@ use crate::fake_model::TITLE_REQUEST;
 pub enum ModelStep {
     Event(ModelEvent),
     Wait(Duration),
-    /// Nothing comes any more.
+    /// Nothing further comes.
     Hang,
     Fail(Failure),
     Panic,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use config::Environment;
 use domain::host::LanguageServices;
@@ -10,7 +11,9 @@ use domain::{BoxFuture, Failure};
 use crate::language_servers;
 use crate::sandboxing::WorkspaceSandbox;
 use crate::servers;
-use crate::workspaces::PREPARE_DELAY;
+
+/// What the first prompt needs is prepared this long after the start: the answer to `initialize` has left by then.
+pub(crate) const PREPARE_DELAY: Duration = Duration::from_millis(10);
 
 /// The built-in tools of these folders.
 pub(crate) fn of_workspace(

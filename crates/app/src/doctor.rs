@@ -122,7 +122,7 @@ pub(crate) async fn examine(context: &DoctorContext<'_>) -> Report {
 }
 
 async fn sandbox(context: &DoctorContext<'_>, report: &mut Report) {
-    let roots = crate::workspaces::current_folder();
+    let roots = crate::working_folder::current_folder();
     let sandbox =
         sandboxing::workspace_sandbox(context.environment, context.resolved, &roots, &mut Vec::new());
     let Some(sandbox) = sandbox else {
@@ -273,7 +273,7 @@ async fn servers(context: &DoctorContext<'_>, report: &mut Report) {
         return;
     }
     let environment = Arc::new(context.environment.clone());
-    let folders = crate::workspaces::current_folder();
+    let folders = crate::working_folder::current_folder();
     let servers = ConfiguredServers::for_command(&environment, context.resolved, &folders);
     let tried = status::try_servers(&servers, None, SERVER_TIMEOUT).await;
     servers.shutdown().await;
@@ -342,7 +342,7 @@ async fn data(context: &DoctorContext<'_>, report: &mut Report) {
         Err(failure) => report.add("chats", CheckState::Broken, failure.message, failure.hint),
     }
     let undo::DiskUse { bytes, turns, .. } =
-        crate::workspaces::undo_store(context.environment, context.resolved.settings.undo).disk_use();
+        crate::stores::undo_store(context.environment, context.resolved.settings.undo).disk_use();
     let megabytes = bytes as f64 / 1e6;
     report.add(
         "undo",

@@ -12,6 +12,7 @@ mod cli;
 mod cli_hints;
 mod clipboard;
 mod commands;
+mod dispatch;
 mod doctor;
 mod git;
 mod hooks;
@@ -35,6 +36,7 @@ mod stores;
 #[cfg_attr(not(feature = "telemetry"), path = "without_telemetry.rs")]
 mod telemetry;
 mod texts;
+mod working_folder;
 mod workspaces;
 mod worktrees;
 
@@ -50,5 +52,5 @@ fn main() -> ExitCode {
     let debuggable = config::Environment::from_process().flag("DRAGOMAN_DEBUGGABLE");
     // SAFETY: no thread was started before main.
     unsafe { process::hide_own_environment(debuggable) };
-    cli::run()
+    dispatch::run()
 }

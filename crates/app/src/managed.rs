@@ -1,18 +1,15 @@
 //! The rules of the machine's administrator, before anything else of the program begins.
 //! Invariant: a file of rules that cannot be used lets no command begin but those that describe the program itself.
 
-use std::process::ExitCode;
-
 use config::Managed;
-use domain::hosts;
+use domain::{Failure, hosts};
 
-use crate::cli::{self, Cli, Task};
-use crate::commands;
+use crate::cli::{Cli, Task};
 
-pub(crate) fn obey(cli: Cli) -> ExitCode {
+pub(crate) fn obey(cli: &Cli) -> Result<(), Failure> {
     let is_description = matches!(cli.command, Some(Task::Completions { .. } | Task::Man { .. }));
     match Managed::of_this_machine() {
-        Err(failure) if !is_description => return commands::failed(&failure),
+        Err(failure) if !is_description => return Err(failure),
         Ok(Some(managed)) => {
             if let Some(list) = managed.rules.hosts() {
                 hosts::permit_hosts(list.clone());
@@ -20,5 +17,5 @@ pub(crate) fn obey(cli: Cli) -> ExitCode {
         }
         Ok(None) | Err(_) => {}
     }
-    cli::perform(cli)
+    Ok(())
 }

@@ -39,7 +39,7 @@ impl WorkspaceSandbox {
     }
 }
 
-/// What persons granted to projects, beside the chats.
+/// What people granted to projects, beside the chats.
 pub(crate) fn project_grants(environment: &Environment) -> ProjectGrants {
     ProjectGrants::new(environment.data_dir().join("grants.json"))
 }

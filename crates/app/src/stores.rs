@@ -93,3 +93,11 @@ fn connect_later(_: config::StoreAddress, _: Option<std::path::PathBuf>) -> Resu
     )
     .hint("Use a released build, or build with the feature `postgres`."))
 }
+
+/// The snapshots of what turns changed, beside the chats.
+pub(crate) fn undo_store(environment: &Environment, settings: config::UndoSettings) -> undo::UndoStore {
+    let config::UndoSettings { file_megabytes, total_megabytes } = settings;
+    let limits =
+        undo::Limits { file: file_megabytes << 20, total: total_megabytes << 20, ..undo::Limits::default() };
+    undo::UndoStore::new(environment.data_dir().join("undo"), limits)
+}

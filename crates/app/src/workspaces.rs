@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 use crate::accounts::WorkspaceAccounts;
 use crate::agents;
 use crate::attaching;
-use crate::built_in_tools;
+use crate::built_in_tools::{self, PREPARE_DELAY};
 use crate::hooks::WorkspaceHooks;
 use crate::logging;
 use crate::models::{self, AllModels};
@@ -39,8 +39,6 @@ use crate::worktrees::WorkspaceWorktrees;
 
 /// Discovery starts after this delay, so that it does not slow the first answer.
 const DISCOVERY_DELAY: Duration = Duration::from_millis(150);
-/// What the first prompt needs is prepared this long after the start: the answer to `initialize` has left by then.
-pub(crate) const PREPARE_DELAY: Duration = Duration::from_millis(10);
 
 pub(crate) struct Workspaces {
     environment: Arc<Environment>,
@@ -277,7 +275,8 @@ impl Workspaces {
     }
 
     fn undo_log(&self, resolved: &config::Resolved) -> Arc<engine::UndoLog> {
-        let open = || Arc::new(engine::UndoLog::new(undo_store(&self.environment, resolved.settings.undo)));
+        let open =
+            || Arc::new(engine::UndoLog::new(stores::undo_store(&self.environment, resolved.settings.undo)));
         self.undo.get_or_init(open).clone()
     }
 
@@ -328,14 +327,6 @@ impl Workspaces {
             added_rules: self.options.added_rules.clone(),
         }
     }
-}
-
-/// The snapshots of what turns changed, beside the chats.
-pub(crate) fn undo_store(environment: &Environment, settings: config::UndoSettings) -> undo::UndoStore {
-    let config::UndoSettings { file_megabytes, total_megabytes } = settings;
-    let limits =
-        undo::Limits { file: file_megabytes << 20, total: total_megabytes << 20, ..undo::Limits::default() };
-    undo::UndoStore::new(environment.data_dir().join("undo"), limits)
 }
 
 /// No child inherits a variable that holds a key, whatever its name is.
@@ -452,31 +443,4 @@ pub(crate) async fn discover_where_needed(models: &AllModels) -> bool {
 /// The folder is there, or can be made, and can be written.
 fn is_writable(folder: &Path) -> bool {
     platform::create_private_folder(folder).is_ok() && platform::is_writable(folder)
-}
-
-/// Works in another folder from now on (`--cwd`).
-pub(crate) fn change_folder(folder: Option<&Path>) -> Result<(), Failure> {
-    let Some(folder) = folder else { return Ok(()) };
-    std::env::set_current_dir(folder)
-        .map_err(|error| Failure::user(format!("{} is not a folder to work in: {error}.", folder.display())))
-}
-
-/// The current folder and those of `--add-dir`.
-pub(crate) fn roots(added: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
-    let mut roots = current_folder();
-    if roots.is_empty() {
-        return Err(Failure::user("The current folder no longer exists. Change to another one."));
-    }
-    for folder in added {
-        match folder.canonicalize() {
-            Ok(folder) if folder.is_dir() => roots.push(folder),
-            Ok(_) | Err(_) => return Err(Failure::user(format!("{} is not a folder.", folder.display()))),
-        }
-    }
-    Ok(roots)
-}
-
-/// The current folder as a list of workspace roots.
-pub(crate) fn current_folder() -> Vec<PathBuf> {
-    std::env::current_dir().into_iter().collect()
 }

@@ -4,27 +4,11 @@
 //! project that another one wrote, do not count.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use crate::jsonc;
 use crate::layer::{Layer, Object};
 use crate::resolve::Resolved;
-use crate::seen_file::{Stamp, stamp};
-
-/// What this process wrote, which it acts on at once.
-static OWN_WRITES: Mutex<Vec<(PathBuf, Stamp)>> = Mutex::new(Vec::new());
-
-/// This process has just written a settings file.
-pub(crate) fn note_own_write(path: &Path) {
-    let mut writes = OWN_WRITES.lock().unwrap_or_else(PoisonError::into_inner);
-    writes.retain(|(known, _)| known != path);
-    writes.push((path.to_owned(), stamp(path)));
-}
-
-fn is_own_write(path: &Path) -> bool {
-    let writes = OWN_WRITES.lock().unwrap_or_else(PoisonError::into_inner);
-    writes.iter().any(|(known, written)| known == path && *written == stamp(path))
-}
+use crate::seen_file::{is_own_write, stamp};
 
 /// The key below which rules are added while a chat is open.
 const OWN_RULES: &str = "projects";

@@ -50,7 +50,7 @@ fn defaults() -> Value {
             },
             "readFile": {"maxLines": 2000},
             "outputTruncation": {"sizeKb": 50},
-            "toolSearch": {"abovePercent": 10, "byProvider": true},
+            "toolSearch": {"abovePercent": 10, "aboveTokens": 8000, "byProvider": true},
         },
         "acp": {"v2": true},
         "chat": {"title": true, "autoSyncSystemPrompt": false, "defaultTrust": false, "verifyChanges": true, "theme": "auto", "viMode": false, "inline": false},

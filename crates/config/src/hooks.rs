@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::approval::{Rule, read_rules};
 use crate::cursor::Cursor;
 use crate::origin::Origin;
+use crate::rule::{Rule, read_rules};
 
 /// What one action may take where the settings do not say it.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);

@@ -63,7 +63,7 @@ pub(crate) fn parse(text: &str) -> Result<Map<String, Value>, SourceError> {
     }
 }
 
-/// Where the value of a key stands in a text that `parse` accepted: line and column, counted from one.
+/// The place of a value in a text that `parse` accepted: line and column, counted from one.
 pub(crate) fn locate<'p>(text: &str, path: impl IntoIterator<Item = &'p str>) -> Option<(usize, usize)> {
     let text = strip_byte_order_mark(text);
     let ast = ast(text).ok()??;

@@ -33,7 +33,7 @@ pub(crate) struct Layer {
     pub(crate) base: PathBuf,
     /// The source, for the line and column of a wrong value.
     pub(crate) text: Option<String>,
-    /// Its allow rules stand beside those of lower layers instead of replacing them.
+    /// Its allow rules are beside those of lower layers instead of replacing them.
     pub(crate) adds_rules: bool,
     /// Names in their present spelling and as they are written.
     pub(crate) written_names: Vec<(String, String)>,

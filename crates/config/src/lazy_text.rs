@@ -25,7 +25,7 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct LazyText(Arc<Inner>);
 
 struct Inner {
-    /// The key it stands under, for messages.
+    /// The key it is under, for messages.
     setting: String,
     /// As it was written.
     written: String,

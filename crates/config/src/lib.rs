@@ -11,7 +11,7 @@
 //! - The author of a repository writes its project files: keys that could do harm take effect only in a folder that
 //!   the user trusts (`trust`); keys that make approvals stricter or limits smaller always take effect.
 //! - A deny rule is never lost, whichever layer it stands in.
-//! - Each key stands in the schema (`schema`) and has a reader, or is reported as not supported.
+//! - Each key is in the schema (`schema`) and has a reader, or is reported as not supported.
 //! - Secrets are looked up at their first use, shown masked, and known to the `Redactor`.
 
 mod acp_agents;
@@ -60,6 +60,7 @@ mod provider;
 mod provider_environment;
 mod resolve;
 mod reviewer;
+mod rule;
 mod sandbox;
 mod schema;
 mod secret;
@@ -81,7 +82,7 @@ mod worker;
 
 pub use acp_agents::{AcpAgent, AcpAgentFile, is_agent_name};
 pub use address::masked as masked_address;
-pub use approval::{Approval, ApprovalRules, Rule};
+pub use approval::{Approval, ApprovalRules};
 pub use aws::{AwsContainer, AwsSettings};
 pub use behavior::{BehaviorSettings, Prompts};
 pub use budget::Budget;
@@ -106,6 +107,7 @@ pub use network::NetworkSettings;
 pub use origin::Origin;
 pub use provider::{ModelSettings, ProviderSettings};
 pub use resolve::{Inputs, Resolved, resolve};
+pub use rule::Rule;
 pub use sandbox::SandboxSettings;
 pub use schema::{configuration_page, json_schema, nearest};
 pub use secret::{Redactor, Secret};

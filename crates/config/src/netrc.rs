@@ -64,7 +64,7 @@ impl Entry {
     }
 }
 
-/// The words of the text; a value may stand in double quotes with backslash escapes, `#` begins a comment.
+/// The words of the text; a value may be in double quotes with backslash escapes, `#` begins a comment.
 struct Words<'a>(&'a str);
 
 impl Words<'_> {

@@ -86,7 +86,7 @@ impl fmt::Debug for Redactor {
     }
 }
 
-/// The secret as it is, and as it stands inside JSON.
+/// The secret as it is, and as JSON writes it.
 fn forms(secret: &str) -> Vec<String> {
     let quoted = serde_json::Value::from(secret).to_string();
     let inside = quoted[1..quoted.len() - 1].to_owned();

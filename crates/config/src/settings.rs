@@ -1,4 +1,4 @@
-//! The resolved settings as types. A field exists only where some crate acts on it; keys without effect stand in the
+//! The resolved settings as types. A field exists only where some crate acts on it; keys without effect are in the
 //! schema as `x-unsupported`. This module does not know the defaults of models, prompts and vendors.
 
 use std::collections::BTreeMap;
@@ -163,6 +163,8 @@ pub struct ToolSettings {
     pub fetch_allowed_hosts: Vec<String>,
     /// The percentage of the context window that definitions of servers' tools may take; beyond it they are searched.
     pub search_above_percent: u64,
+    /// Tokens of the same definitions; the lower limit holds.
+    pub search_above_tokens: u64,
     /// Found tools are loaded by the provider, where it can.
     pub search_by_provider: bool,
     pub custom: Vec<CustomTool>,
@@ -338,6 +340,11 @@ impl ToolSettings {
                 .get("toolSearch")
                 .get("abovePercent")
                 .number(0..=100)
+                .unwrap_or_default(),
+            search_above_tokens: cursor
+                .get("toolSearch")
+                .get("aboveTokens")
+                .number(0..=1_000_000)
                 .unwrap_or_default(),
             search_by_provider: cursor.get("toolSearch").get("byProvider").flag().unwrap_or(true),
             custom: custom_tools::read(&root.get("customTools")),

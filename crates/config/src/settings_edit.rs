@@ -13,9 +13,9 @@ use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use platform::OpenOptionsExt;
 use serde_json::{Map, Value};
 
-use crate::changed_files;
 use crate::environment::Environment;
 use crate::jsonc;
+use crate::seen_file;
 
 /// A configuration file, whether it exists or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,7 +128,7 @@ impl SettingsFile {
             return Err(io::Error::other("it was changed at the same time; try again"));
         }
         replace(&target, after.as_bytes(), mode)?;
-        changed_files::note_own_write(&self.path);
+        seen_file::note_own_write(&self.path);
         Ok(SavedFile { path: target, copy: before.map(|_| copy) })
     }
 

@@ -8,7 +8,7 @@ use domain::visible_line;
 use serde_json::{Map, Value, json};
 
 use crate::address;
-use crate::approval::{Approval, ApprovalRules, Rule};
+use crate::approval::{Approval, ApprovalRules};
 use crate::cursor::RefusedValue;
 use crate::defaults;
 use crate::layer::{Authority, Layer};
@@ -17,6 +17,7 @@ use crate::managed::Managed;
 use crate::origin::Origin;
 use crate::places::{self, Place};
 use crate::resolve::Resolved;
+use crate::rule::Rule;
 use crate::secret::MASK;
 use crate::tree::{Node, dotted};
 

@@ -24,7 +24,7 @@ use crate::trust_review::{
 use crate::untrusted::needs_trust;
 use crate::{claude, jsonc, plugins, private_file};
 
-/// Where a project's settings stand in its folder, the lower layer first.
+/// The places of a project's settings in its folder, the lower layer first.
 pub(crate) const PROJECT_FILES: [&str; 2] = [".eca/config.json", ".dragoman/config.json"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

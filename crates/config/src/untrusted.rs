@@ -44,6 +44,7 @@ const ALLOWED_KEYS: &[(&str, UntrustedRule)] = &[
     ("toolCall.readFile.maxLines", UntrustedRule::Lowers),
     ("toolCall.outputTruncation.sizeKb", UntrustedRule::Lowers),
     ("toolCall.toolSearch.abovePercent", UntrustedRule::Lowers),
+    ("toolCall.toolSearch.aboveTokens", UntrustedRule::Lowers),
     ("toolCall.outputTruncation.lines", UntrustedRule::Harmless),
     ("toolCall.shellCommand.summaryMaxLength", UntrustedRule::Harmless),
     ("toolCall.approval.deny", UntrustedRule::Rules),
@@ -165,7 +166,7 @@ fn rule_for(path: &[&str]) -> Option<UntrustedRule> {
     ALLOWED_KEYS.iter().find(|(pattern, _)| fits(pattern)).map(|(_, rule)| *rule)
 }
 
-/// Whether a `${…}` stands anywhere in the value.
+/// Whether a `${…}` is anywhere in the value.
 fn has_reference(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains("${"),

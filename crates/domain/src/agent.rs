@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use crate::failure::Failure;
 use crate::ids::SessionId;
 use crate::item::{Part, PlanEntry};
-use crate::model::{StopReason, Tokens};
+use crate::model_answer::{StopReason, Tokens};
 use crate::tool::ToolSpec;
 use crate::tool_call::{FileChange, Location};
 use crate::{BoxFuture, CancellationToken};

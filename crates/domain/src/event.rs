@@ -35,7 +35,7 @@ pub enum EventBody {
     },
     /// A list that clients show has changed; they ask for it anew.
     Catalog(CatalogKind),
-    /// The session's journal cannot be written: the running turn is over and nothing of it will come any more.
+    /// The session's journal cannot be written: the running turn is over and no further event of it will come.
     Lost {
         failure: Failure,
     },
@@ -73,7 +73,7 @@ pub enum Fact {
     ItemChanged {
         item: Item,
     },
-    /// Streamed text reached the journal: `text` stands at byte `offset` of the item's `channel`.
+    /// Streamed text reached the journal: `text` is at byte `offset` of the item's `channel`.
     ItemGrew {
         item: ItemId,
         channel: Channel,

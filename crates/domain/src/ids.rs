@@ -1,4 +1,4 @@
-//! Names of things. Each id is its own type, so that one can never stand where another belongs.
+//! Names of things. Each id is its own type, so that one can never take the place of another.
 
 use std::fmt;
 use std::sync::Arc;

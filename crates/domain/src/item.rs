@@ -54,7 +54,7 @@ pub enum ItemKind {
     SystemText {
         text: String,
     },
-    /// An action of a hook, for people only: its effects stand in the items that it changed.
+    /// An action of a hook, for people only: its effects are in the items that it changed.
     Hook(Box<HookRun>),
     /// A bookmark of the user's behind the item `parent`; without text it was removed.
     Flag {
@@ -76,6 +76,16 @@ pub struct HookRun {
 }
 
 impl Item {
+    /// The tool call, where the item is one.
+    pub fn tool_call(&self) -> Option<&ToolCall> {
+        if let ItemKind::ToolCall(call) = &self.kind { Some(call) } else { None }
+    }
+
+    /// The note, where the item is one.
+    pub fn note(&self) -> Option<&Note> {
+        if let ItemKind::Note(note) = &self.kind { Some(note) } else { None }
+    }
+
     /// The streamed text of the item on one channel, where it has such a channel.
     pub fn channel_text(&self, channel: crate::part::Channel) -> Option<&str> {
         use crate::part::Channel;

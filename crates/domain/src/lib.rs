@@ -21,6 +21,7 @@ pub mod key_text;
 pub mod link;
 pub mod memory;
 pub mod model;
+mod model_answer;
 pub mod names;
 pub mod note;
 mod part;

@@ -135,7 +135,7 @@ impl Commands {
         })
     }
 
-    /// Nobody receives commands any more.
+    /// Nobody receives commands.
     pub fn is_closed(&self) -> bool {
         self.sender.is_closed()
     }

@@ -1,6 +1,6 @@
 //! A stored chat as the facts that still count, for front-ends that show it anew.
 //!
-//! Invariant: what a rollback dropped is left out; bookmarks stand behind their items, and the order of the rest stays.
+//! Invariant: what a rollback dropped is left out; bookmarks follow their items, and the order of the rest stays.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -104,7 +104,7 @@ fn parent_of_flag(recorded: &Recorded) -> Option<ItemId> {
     flag_of(&recorded.fact).and_then(|(item, _)| item.parent)
 }
 
-/// An item that has ended stands once, as it ended, where it began.
+/// An item that has ended appears once, as it ended, where it began.
 fn collapse_ended_items(all: Vec<Arc<Recorded>>) -> Vec<Arc<Recorded>> {
     let mut ended: HashMap<ItemId, Arc<Recorded>> = HashMap::new();
     let mut settled: HashSet<AskId> = HashSet::new();

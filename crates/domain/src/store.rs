@@ -96,6 +96,15 @@ pub trait Store: Send + Sync {
         Box::pin(async { Err(no_records()) })
     }
 
+    /// Keeps several records, all or none: none where one of the keys is taken. Says whether it did.
+    fn insert_all<'a>(
+        &'a self,
+        _kind: &'a str,
+        _records: Vec<(String, String)>,
+    ) -> BoxFuture<'a, Result<bool, Failure>> {
+        Box::pin(async { Err(no_records()) })
+    }
+
     /// Says whether there was one.
     fn remove<'a>(&'a self, _kind: &'a str, _key: &'a str) -> BoxFuture<'a, Result<bool, Failure>> {
         Box::pin(async { Err(no_records()) })

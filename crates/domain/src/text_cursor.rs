@@ -16,7 +16,7 @@ impl TextCursor {
         Self { seen: seen as u64 }
     }
 
-    /// `piece` stands at byte `offset` of the text. Gives the part of it that the client lacks and moves behind it;
+    /// `piece` is at byte `offset` of the text. Gives the part of it that the client lacks and moves behind it;
     /// `None` when the piece brings nothing new, or when text before it is missing.
     pub fn advance<'a>(&mut self, offset: u64, piece: &'a str) -> Option<&'a str> {
         let known = usize::try_from(self.seen.checked_sub(offset)?).ok()?;

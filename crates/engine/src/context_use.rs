@@ -78,7 +78,7 @@ pub(crate) fn parts_length(parts: &[Part]) -> u64 {
     parts.iter().map(length).sum()
 }
 
-/// The system prompt is one text; its parts stand between marks.
+/// The system prompt is one text; its parts are between marks.
 fn add_system(text: &str, lengths: &mut ContextUse) {
     lengths.rules += between(text, "<rule name=", "</rule>");
     lengths.instructions += between(text, "<instructions file=", "</instructions>");

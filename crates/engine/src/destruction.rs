@@ -56,11 +56,11 @@ pub(crate) fn endangered(
     roots: &[PathBuf],
     unrecoverable: &[PathBuf],
 ) -> Vec<PathBuf> {
-    let named = |path: &&PathBuf| review.locations.iter().any(|location| overlap(&location.path, path));
     let lines = lines_of(review);
     let by_command = |path: &&PathBuf| lines.iter().any(|line| reaches(line, roots, path));
     let mut paths: Vec<PathBuf> = match effect {
-        ToolEffect::WritesFiles => unrecoverable.iter().filter(named).cloned().collect(),
+        // Only files that the call names were looked at.
+        ToolEffect::WritesFiles => unrecoverable.to_vec(),
         ToolEffect::RunsCommands => unrecoverable.iter().filter(by_command).cloned().collect(),
         ToolEffect::Reads | ToolEffect::Previews | ToolEffect::UsesNetwork | ToolEffect::Other => Vec::new(),
     };
@@ -96,7 +96,7 @@ fn words_of(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
-/// Whether some word is a program that deletes: wrappers such as `sudo` or `env` may stand before it.
+/// Whether some word is a program that deletes: wrappers such as `sudo` or `env` may be before it.
 fn deletes(words: &[&str]) -> bool {
     let name = |word: &&str| word.rsplit('/').next().unwrap_or(word).to_owned();
     words.iter().enumerate().any(|(at, word)| {

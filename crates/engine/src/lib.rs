@@ -8,6 +8,7 @@
 
 mod behavior;
 mod catalog;
+mod chat_list;
 mod completion;
 mod context_use;
 mod decisions;

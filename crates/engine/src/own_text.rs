@@ -1,4 +1,4 @@
-//! Texts that the user wrote in the settings in the place of ours.
+//! Texts of the settings that replace built-in ones.
 
 use domain::tool::ToolSpec;
 

@@ -6,21 +6,17 @@ use std::sync::Arc;
 
 use domain::command::{Completed, Completion, Context, ContextQuery};
 use domain::names::is_same_name;
-use domain::store::{ListFilter, SessionSummary};
 use domain::tool::{Resource, ServerAction, ToolSource};
 use domain::{Command, Failure, Reply, Store};
 use futures_util::future::join_all;
 use session::refusal::refuse;
 use tokio::sync::mpsc;
 
+use crate::chat_list;
 use crate::completion;
-use crate::session::is_subagent;
 use crate::slash;
 use crate::spending;
 use crate::workspace::{OpenWorkspace, Workspace};
-
-/// Chats that are read at a time where many are left out.
-const LIST_PAGE: usize = 256;
 
 #[allow(clippy::wildcard_enum_match_arm, reason = "the router sends no other command here")]
 pub(crate) async fn answer(store: Arc<dyn Store>, workspace: Arc<OpenWorkspace>, command: Command) {
@@ -82,26 +78,9 @@ async fn answer_from_store(store: &dyn Store, command: Command) {
             let _ = reply.send(read.map(|page| page.into_iter().map(Arc::new).collect()));
         }
         Command::List { filter, reply } => {
-            let _ = reply.send(list(store, filter).await);
+            let _ = reply.send(chat_list::list(store, filter).await);
         }
         other => refuse(other, Failure::internal("The store does not take this command.")),
-    }
-}
-
-/// Chats without those of subagents; a page is filled from what comes after it.
-pub(crate) async fn list(store: &dyn Store, mut filter: ListFilter) -> Result<Vec<SessionSummary>, Failure> {
-    let limit = filter.limit.unwrap_or(usize::MAX);
-    let mut found = Vec::new();
-    loop {
-        let page = store.list(filter.clone()).await?;
-        let is_last = filter.limit.is_none_or(|limit| page.len() < limit);
-        filter.after = page.last().map(SessionSummary::position);
-        found.extend(page.into_iter().filter(|chat| !is_subagent(&chat.id)));
-        if is_last || found.len() >= limit {
-            found.truncate(limit);
-            return Ok(found);
-        }
-        filter.limit = filter.limit.map(|limit| limit.max(LIST_PAGE));
     }
 }
 

@@ -53,7 +53,7 @@ struct KnownWorkspace {
     /// `None`: it belongs to one subagent.
     spec: Option<WorkspaceSpec>,
     workspace: Arc<Workspace>,
-    /// Gone when nothing uses the workspace any more.
+    /// Gone when the last user of the workspace is gone.
     open: Weak<OpenWorkspace>,
 }
 

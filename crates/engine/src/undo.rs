@@ -90,7 +90,12 @@ pub(crate) async fn endangered(turn: &Turn, effect: ToolEffect, review: &Review)
     }
     let roots = turn.session.roots.to_vec();
     let store = log.store.clone();
-    let work = tokio::task::spawn_blocking(move || store.unrecoverable(&roots));
+    let files: Vec<PathBuf> = review.locations.iter().map(|location| location.path.clone()).collect();
+    let work = tokio::task::spawn_blocking(move || match effect == ToolEffect::WritesFiles {
+        // Such a tool changes what it names and nothing else, so nothing else is looked at.
+        true => store.unrecoverable_at(&files, &roots),
+        false => store.unrecoverable(&roots),
+    });
     let found = tokio::select! {
         found = work => found,
         () = turn.cancel.cancelled() => return Vec::new(),

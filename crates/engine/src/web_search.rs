@@ -1,4 +1,4 @@
-//! A search of the web by the own tool of a model's provider: one model call without tools of ours and without history.
+//! A web search with the search tool of a model's provider: one call of the model, without our tools and without history.
 //!
 //! Must not know providers. Invariants: it ends by its deadline; the words alone leave the chat; what it costs is recorded
 //! as the chat's.

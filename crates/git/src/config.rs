@@ -1,7 +1,7 @@
 //! git's configuration files: which entries make git run nothing, and which paths a file names that git reads or runs.
 //!
 //! Invariant: an entry counts as harmless only if its line has the plain form that git writes itself; whatever else
-//! stands in a file counts as dangerous.
+//! is in a file counts as dangerous.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

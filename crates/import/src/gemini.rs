@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::permissions;
+use super::place::{NO_EQUIVALENT, Place, folder, restrict};
 use super::plan::{Plan, Program, RuleList};
-use super::sources::{NO_EQUIVALENT, Place, folder, restrict};
 
 pub(super) fn read(plan: &mut Plan<'_>) {
     for place in [
@@ -43,7 +43,7 @@ fn gemini_restrictions(plan: &mut Plan<'_>, place: &Place, values: &Value) {
         let theirs = format!("excludeTools: {name}");
         match name.split_once('(') {
             Some((tool, command))
-                if super::agents::ours(tool).is_some_and(|it| it.contains(&"shell_command")) =>
+                if super::tool_names::ours(tool).is_some_and(|it| it.contains(&"shell_command")) =>
             {
                 let command = format!("{}*", command.trim_end_matches(')'));
                 let rule = permissions::of_opencode_command(&command, RuleList::Deny);
@@ -52,7 +52,7 @@ fn gemini_restrictions(plan: &mut Plan<'_>, place: &Place, values: &Value) {
             Some(_) => {
                 plan.leave_out(&place.0, theirs, "write the rule yourself (`dragoman docs approvals`)")
             }
-            None => match super::agents::ours(&name) {
+            None => match super::tool_names::ours(&name) {
                 Some(tools) => tools.iter().for_each(|tool| plan.disable(&place.0, tool, &theirs)),
                 None => plan.leave_out(&place.0, theirs, "there is no such tool here"),
             },

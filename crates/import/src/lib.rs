@@ -9,12 +9,14 @@ mod gemini;
 mod markdown;
 mod opencode;
 mod permissions;
+mod place;
 mod plan;
 mod providers;
 mod secrets;
 pub mod servers;
 mod sources;
 mod toml;
+mod tool_names;
 mod yaml;
 
 use std::io::Write;
@@ -27,12 +29,9 @@ use domain::{Failure, Store, visible_line};
 use serde_json::{Value, json};
 
 use chats::ForeignChat;
-use plan::{Plan, Scope, Step};
+use plan::{Plan, Scope, Step, server_name};
 
 pub use plan::Program;
-
-/// The server of calls in chats of ECA; `eca` itself is the name of the built-in tools.
-const IMPORTED_ECA: &str = "eca-chat";
 
 /// What to look for.
 pub struct Selection {
@@ -249,11 +248,6 @@ impl Import<'_> {
 /// Whether a tool call came with a chat of another program.
 pub fn is_imported_call(server: &str) -> bool {
     Program::value_variants().iter().any(|program| server_name(*program) == server)
-}
-
-/// The server of the tool calls in imported chats.
-fn server_name(program: Program) -> &'static str {
-    if program == Program::Eca { IMPORTED_ECA } else { program.name() }
 }
 
 /// Writes a private file that must not be there yet.

@@ -5,9 +5,9 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::permissions;
+use super::place::{Place, folder, restrict};
 use super::plan::{Plan, Program, RuleList, Scope, Source};
 use super::providers;
-use super::sources::{Place, folder, restrict};
 
 /// Agents that opencode has without any settings.
 const OPENCODE_AGENTS: [&str; 7] = ["build", "plan", "general", "explore", "compaction", "title", "summary"];

@@ -6,8 +6,8 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::agents;
 use super::plan::{NewRule, RuleList};
+use super::tool_names;
 
 const SHELL: &str = "eca__shell_command";
 const EDITORS: [&str; 3] = ["eca__edit_file", "eca__write_file", "eca__apply_patch"];
@@ -48,8 +48,8 @@ pub(super) fn of_claude(rule: &str, list: RuleList, context: &Context<'_>) -> Co
         }
         (tool, _) if tool.starts_with("mcp__") => server_tool(tool, list, context),
         // What forbids or asks holds for the same tool here; an allowance is not widened.
-        (tool, None) if list != RuleList::Allow && !agents::targets(&tool.to_lowercase()).is_empty() => {
-            Ok(agents::targets(&tool.to_lowercase()).iter().map(|target| whole(target)).collect())
+        (tool, None) if list != RuleList::Allow && !tool_names::targets(&tool.to_lowercase()).is_empty() => {
+            Ok(tool_names::targets(&tool.to_lowercase()).iter().map(|target| whole(target)).collect())
         }
         _ => Err("there is no such tool here".to_owned()),
     }

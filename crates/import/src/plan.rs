@@ -409,3 +409,11 @@ fn shown_command(entry: &Value) -> String {
     let line: Vec<&str> = entry["command"].as_str().into_iter().chain(words).collect();
     if line.is_empty() { entry["url"].as_str().unwrap_or_default().to_owned() } else { line.join(" ") }
 }
+
+/// The server of calls in chats of ECA; `eca` itself is the name of the built-in tools.
+const IMPORTED_ECA: &str = "eca-chat";
+
+/// The server of the tool calls in imported chats.
+pub(super) fn server_name(program: Program) -> &'static str {
+    if program == Program::Eca { IMPORTED_ECA } else { program.name() }
+}

@@ -1,4 +1,4 @@
-//! The servers of a workspace: found when something is asked, started once, ended when nothing is asked any more.
+//! The servers of a workspace: found when something is asked, started once, ended when nobody has asked for a while.
 //!
 //! Invariants: one server for a language and folder; at most four run; a server that failed is not started again at once.
 

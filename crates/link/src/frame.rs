@@ -150,3 +150,76 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
         self.inner.flush().await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, body: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(body.len()).unwrap();
+        [&length.to_le_bytes()[..], &[kind], body].concat()
+    }
+
+    async fn read(bytes: &[u8]) -> io::Result<Vec<(Kind, String)>> {
+        let mut reader = FrameReader::new(bytes);
+        let mut all = Vec::new();
+        while let Some(frame) = reader.next().await? {
+            all.push((frame.kind, frame.text()?.to_owned()));
+        }
+        Ok(all)
+    }
+
+    #[tokio::test]
+    async fn what_is_written_is_read_however_it_is_cut() {
+        let mut written = Vec::new();
+        let mut writer = FrameWriter::new(&mut written);
+        writer.line("dragoman-link").await.unwrap();
+        writer.bytes(Kind::Fact, b"one").await.unwrap();
+        writer.json(Kind::Event, &"tw\"o").await.unwrap();
+        writer.flush().await.unwrap();
+        drop(writer);
+        for cut in 0..written.len() {
+            // Two pieces, the second after the first was read.
+            let (first, second) = written.split_at(cut);
+            let mut reader = FrameReader::new(first.chain(second));
+            assert_eq!(reader.line(64).await.unwrap(), "dragoman-link", "cut at {cut}");
+            let one = reader.next().await.unwrap().unwrap();
+            assert_eq!((one.kind, one.text().unwrap()), (Kind::Fact, "one"));
+            let two = reader.next().await.unwrap().unwrap();
+            assert_eq!((two.kind, two.decode::<String>().unwrap().as_str()), (Kind::Event, "tw\"o"));
+            assert!(reader.next().await.unwrap().is_none());
+        }
+    }
+
+    #[tokio::test]
+    async fn bytes_that_are_no_message_are_refused() {
+        let announced = u32::try_from(LARGEST_HELLO + 1).unwrap().to_le_bytes();
+        let too_large = [&announced[..], &[1]].concat();
+        for (what, bytes, kind) in [
+            ("an unknown kind", frame(9, b""), io::ErrorKind::InvalidData),
+            ("more than a stranger may send", too_large.clone(), io::ErrorKind::InvalidData),
+            ("an end within a message", frame(1, b"{}")[..6].to_vec(), io::ErrorKind::UnexpectedEof),
+            ("an end within the head", vec![1, 0], io::ErrorKind::UnexpectedEof),
+            ("no text", frame(1, &[0xff]), io::ErrorKind::InvalidData),
+        ] {
+            assert_eq!(read(&bytes).await.unwrap_err().kind(), kind, "{what}");
+        }
+        assert_eq!(read(&frame(5, b"x")).await.unwrap(), [(Kind::Event, "x".to_owned())]);
+        let large = frame(1, &vec![b'a'; LARGEST_HELLO + 1]);
+        let mut trusted = FrameReader::new(&large[..]);
+        trusted.trust();
+        assert!(trusted.next().await.unwrap().is_some(), "a peer that showed the secret may send more");
+    }
+
+    #[tokio::test]
+    async fn a_first_line_has_an_end_and_a_length() {
+        assert_eq!(FrameReader::new(&b"abc\nrest"[..]).line(8).await.unwrap(), "abc");
+        for (bytes, kind) in [
+            (&b"no end"[..], io::ErrorKind::UnexpectedEof),
+            (b"far too long for a line", io::ErrorKind::InvalidData),
+            (b"\xff\n", io::ErrorKind::InvalidData),
+        ] {
+            assert_eq!(FrameReader::new(bytes).line(8).await.unwrap_err().kind(), kind);
+        }
+    }
+}

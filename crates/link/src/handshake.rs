@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 /// Changes when two programs could not understand each other.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// A peer that says nothing is let go.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -15,7 +15,7 @@ pub(crate) const LONGEST_LINE: usize = 256;
 
 const NAME: &str = "dragoman-link";
 
-/// `dragoman-link 1 dragoman 0.1.0 (process 7)`.
+/// `dragoman-link 2 dragoman 0.1.0 (process 7)`.
 pub(crate) fn first_line(program: &str) -> String {
     let program: String = program.chars().filter(|c| !c.is_control()).take(150).collect();
     format!("{NAME} {VERSION} {program}")

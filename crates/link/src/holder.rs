@@ -25,7 +25,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 const BATCH: usize = 64;
 
 /// What the holder knows about a peer and about itself.
-pub(crate) struct Reception<'a> {
+pub(crate) struct Admission<'a> {
     pub(crate) secret: &'a str,
     /// Why the peer may not attach, whatever it shows.
     pub(crate) refusal: Option<Failure>,
@@ -41,14 +41,14 @@ pub(crate) async fn serve<R, W>(
     reader: R,
     writer: W,
     engine: Engine,
-    reception: Reception<'_>,
+    admission: Admission<'_>,
 ) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
     let (mut reader, mut writer) = (FrameReader::new(reader), FrameWriter::new(writer));
-    let received = receive(&mut reader, &mut writer, &reception);
+    let received = receive(&mut reader, &mut writer, &admission);
     let Some(hello) = tokio::time::timeout(HANDSHAKE_TIMEOUT, received).await?? else { return Ok(()) };
     let session = SessionId::new(hello.session);
     let joined = join(&engine, &session, hello.person.into()).await;
@@ -60,7 +60,7 @@ where
     };
     tracing::info!(%session, peer = hello.name, "a window of another process attached");
     let commands = link.commands.clone();
-    let welcome = Welcome::Attached { holder: reception.name.to_owned() };
+    let welcome = Welcome::Attached { holder: admission.name.to_owned() };
     let carried = async {
         writer.json(Kind::Hello, &welcome).await?;
         writer.flush().await?;
@@ -76,13 +76,13 @@ where
 async fn receive<R, W>(
     reader: &mut FrameReader<R>,
     writer: &mut FrameWriter<W>,
-    reception: &Reception<'_>,
+    admission: &Admission<'_>,
 ) -> io::Result<Option<Hello>>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    writer.line(&handshake::first_line(reception.program)).await?;
+    writer.line(&handshake::first_line(admission.program)).await?;
     writer.flush().await?;
     // A peer of another version reads the line and goes.
     let line = reader.line(handshake::LONGEST_LINE).await?;
@@ -91,8 +91,8 @@ where
     }
     let frame = reader.next().await?.filter(|frame| frame.kind == Kind::Hello).ok_or_else(malformed)?;
     let hello: Hello = frame.decode()?;
-    let refusal = if handshake::is_same(&hello.secret, reception.secret) {
-        reception.refusal.clone()
+    let refusal = if handshake::is_same(&hello.secret, admission.secret) {
+        admission.refusal.clone()
     } else {
         Some(Failure::user("The secret of the link is wrong."))
     };
@@ -224,11 +224,11 @@ async fn send(
             call(commands, id, |reply| Command::Steer { session, text, reply }).await
         }
         CommandV1::Answer { ask, answer } => {
-            let (ask, answer) = (wire::ask(ask), answer.into());
+            let (ask, answer) = (wire::ask(ask), answer.0);
             call(commands, id, |reply| Command::Answer { session, ask, answer, reply }).await
         }
         CommandV1::Configure { change } => {
-            let (session, change) = (Some(session), change.into());
+            let (session, change) = (Some(session), change.0);
             call(commands, id, |reply| Command::Configure { session, change, reply }).await
         }
         CommandV1::Rollback { from, scope } => {

@@ -7,6 +7,8 @@
 mod frame;
 mod handshake;
 mod holder;
+#[cfg(test)]
+mod tests;
 mod window;
 mod wire;
 
@@ -23,8 +25,8 @@ use platform::local_socket::{self, Listener};
 use ring::rand::SecureRandom;
 use tokio::sync::Semaphore;
 
-use holder::Reception;
-use window::Visit;
+use holder::Admission;
+use window::AttachRequest;
 
 /// Peers of one process at a time, those that have not shown a secret yet included.
 const MOST_PEERS: usize = 64;
@@ -89,7 +91,7 @@ impl SocketPeers {
         let _ = self.engine.set(engine);
     }
 
-    /// Lets nobody in any more, and every window of another process go.
+    /// Accepts no further windows of other processes, and ends the links of those that are there.
     pub fn end(&self) {
         *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = Socket::Unusable;
     }
@@ -156,7 +158,7 @@ impl Peers for SocketPeers {
             let secret = fs::read_to_string(secret_file(socket)).map_err(gone)?;
             let (reader, writer) = local_socket::connect(socket).await.map_err(gone)?;
             let (name, program) = (&self.options.name, &self.options.program);
-            window::attach(reader, writer, Visit { secret, session, abilities, name, program }).await
+            window::attach(reader, writer, AttachRequest { secret, session, abilities, name, program }).await
         })
     }
 
@@ -200,9 +202,9 @@ async fn accept_all(
                 None => Some(Failure::user("The system does not say which process wants to attach.")),
             };
             let (name, program) = (options.name.as_str(), options.program.as_str());
-            let reception = Reception { secret: &secret, refusal, name, program };
+            let admission = Admission { secret: &secret, refusal, name, program };
             tokio::select! {
-                served = holder::serve(reader, writer, engine, reception) => {
+                served = holder::serve(reader, writer, engine, admission) => {
                     if let Err(error) = served {
                         tracing::info!(%error, "a window of another process left");
                     }

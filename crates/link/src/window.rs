@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_secs(5);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What a peer shows to be let in.
-pub(crate) struct Visit<'a> {
+pub(crate) struct AttachRequest<'a> {
     pub(crate) secret: String,
     pub(crate) session: &'a SessionId,
     pub(crate) abilities: Abilities,
@@ -38,14 +38,18 @@ pub(crate) struct Visit<'a> {
 }
 
 /// Attaches over a connection.
-pub(crate) async fn attach<R, W>(reader: R, writer: W, visit: Visit<'_>) -> Result<RemoteChat, Failure>
+pub(crate) async fn attach<R, W>(
+    reader: R,
+    writer: W,
+    request: AttachRequest<'_>,
+) -> Result<RemoteChat, Failure>
 where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let (mut reader, mut writer) = (FrameReader::new(reader), FrameWriter::new(writer));
-    let session = visit.session.clone();
-    let greeted = tokio::time::timeout(HANDSHAKE_TIMEOUT, greet(&mut reader, &mut writer, visit)).await;
+    let session = request.session.clone();
+    let greeted = tokio::time::timeout(HANDSHAKE_TIMEOUT, greet(&mut reader, &mut writer, request)).await;
     let holder = match greeted {
         Ok(Ok(holder)) => holder?,
         Ok(Err(_)) | Err(_) => {
@@ -72,20 +76,20 @@ where
 async fn greet<R, W>(
     reader: &mut FrameReader<R>,
     writer: &mut FrameWriter<W>,
-    visit: Visit<'_>,
+    request: AttachRequest<'_>,
 ) -> io::Result<Result<String, Failure>>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    writer.line(&handshake::first_line(visit.program)).await?;
+    writer.line(&handshake::first_line(request.program)).await?;
     writer.flush().await?;
     let line = reader.line(handshake::LONGEST_LINE).await?;
     let (version, program) = handshake::version(&line).ok_or_else(malformed)?;
     if version != handshake::VERSION {
-        return Ok(Err(other_version(version, program, visit.program)));
+        return Ok(Err(other_version(version, program, request.program)));
     }
-    let Visit { secret, session, abilities, name, .. } = visit;
+    let AttachRequest { secret, session, abilities, name, .. } = request;
     let hello =
         Hello { secret, session: session.to_string(), name: name.to_owned(), person: abilities.into() };
     writer.json(Kind::Hello, &hello).await?;
@@ -93,7 +97,7 @@ where
     let frame = reader.next().await?.filter(|frame| frame.kind == Kind::Hello).ok_or_else(malformed)?;
     Ok(match frame.decode()? {
         Welcome::Attached { holder } => Ok(holder),
-        Welcome::Refused(failure) => Err(failure.into()),
+        Welcome::Refused(failure) => Err(failure.0),
     })
 }
 
@@ -165,7 +169,7 @@ async fn read_answers<R: AsyncRead + Unpin>(
                 take_in(&frame, session, events, pending)?;
             }
             () = ended.cancelled() => return Ok(()),
-            _ = look.tick() => pending.expire(),
+            _ = look.tick() => pending.expire(Instant::now()),
         }
     }
 }
@@ -182,10 +186,10 @@ fn take_in(frame: &Frame, session: &SessionId, events: &EventSender, pending: &P
                 return Ok(());
             }
             EventV1::Delta { item, channel, offset, text } => {
-                EventBody::Delta(ItemDelta { item: wire::item(item), channel: channel.into(), offset, text })
+                EventBody::Delta(ItemDelta { item: wire::item(item), channel: channel.0, offset, text })
             }
             EventV1::Progress { text } => EventBody::Progress { text },
-            EventV1::Lost(failure) => EventBody::Lost { failure: failure.into() },
+            EventV1::Lost(failure) => EventBody::Lost { failure: failure.0 },
         },
         Kind::Response => {
             let Response { id, reply } = frame.decode()?;
@@ -208,7 +212,7 @@ impl Waiting {
     fn new<T: FromReply + Send + 'static>(reply: Reply<T>) -> Self {
         let settle = move |outcome: Result<ReplyV1, Failure>| {
             let outcome = match outcome {
-                Ok(ReplyV1::Failed(failure)) => Err(failure.into()),
+                Ok(ReplyV1::Failed(failure)) => Err(failure.0),
                 Ok(done) => T::from_reply(done)
                     .ok_or_else(|| Failure::internal("The holder of this chat answers wrongly.")),
                 Err(failure) => Err(failure),
@@ -255,11 +259,11 @@ impl Pending {
         }
     }
 
-    fn expire(&self) {
+    fn expire(&self, now: Instant) {
         let late: Vec<Waiting> = self
             .lock()
             .waiting
-            .extract_if(|_, waiting| waiting.since.elapsed() > REPLY_TIMEOUT)
+            .extract_if(|_, waiting| now.duration_since(waiting.since) > REPLY_TIMEOUT)
             .map(|it| it.1)
             .collect();
         for waiting in late {
@@ -308,4 +312,43 @@ fn translate(command: Command) -> Option<(CommandV1, Waiting)> {
         Command::Flag { change, reply, .. } => (change.into(), Waiting::new(reply)),
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_older_of_two_programs_is_to_be_restarted() {
+        for (version, older) in [(handshake::VERSION - 1, "theirs 1"), (handshake::VERSION + 1, "ours 2")] {
+            let failure = other_version(version, "theirs 1", "ours 2");
+            assert!(failure.message.starts_with("theirs 1 holds this chat"), "{failure}");
+            assert!(failure.hint.unwrap().ends_with(&format!("{older}.")));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reply_settles_once_and_one_of_another_kind_is_a_mistake() {
+        let pending = Pending::default();
+        let (reply, answer) = domain::command::reply::<()>();
+        assert!(pending.add(1, Waiting::new(reply)).is_ok());
+        pending.settle(2, ReplyV1::Done);
+        pending.settle(1, ReplyV1::Answer(domain::Answer::Cancelled.into()));
+        pending.settle(1, ReplyV1::Done);
+        assert!(answer.await.unwrap_err().message.contains("answers wrongly"));
+        pending.end();
+        let (reply, _answer) = domain::command::reply::<()>();
+        assert!(pending.add(3, Waiting::new(reply)).is_err(), "nothing waits after the end");
+    }
+
+    #[tokio::test]
+    async fn a_reply_that_does_not_come_is_not_waited_for_forever() {
+        let pending = Pending::default();
+        let (reply, answer) = domain::command::reply::<()>();
+        assert!(pending.add(1, Waiting::new(reply)).is_ok());
+        pending.expire(Instant::now());
+        assert!(!pending.lock().waiting.is_empty(), "it has time");
+        pending.expire(Instant::now() + REPLY_TIMEOUT + LOOK);
+        assert!(answer.await.unwrap_err().message.contains("does not answer"));
+    }
 }

@@ -1,11 +1,10 @@
 //! The messages between two processes, version 1: what an attached window sends, and what the holder of the chat sends.
 //!
 //! Must not know sockets. Invariants: these types alone decide which bytes are sent, so a change of a domain type cannot
-//! change the format by accident; facts are sent in the form in which they are stored.
+//! change the format by accident; facts, answers, settings, parts and failures are sent in the form in which they are stored.
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use domain::command::{
     Accepted, AcceptedStatus, Context, FlagChange, RollbackScope, SessionSettings, TurnLimits, UserPrompt,
@@ -14,9 +13,10 @@ use domain::event::Channel;
 use domain::host::Position;
 use domain::spending::Gate;
 use domain::tool::Resource;
-use domain::{Abilities, Answer, AskId, Failure, FailureKind, ItemDelta, ItemId, Part, TurnId};
+use domain::{Abilities, Answer, AskId, Failure, ItemDelta, ItemId, Part, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use store::Stored;
 
 /// The first message of a peer.
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ pub(crate) struct PersonV1 {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Welcome {
     Attached { holder: String },
-    Refused(FailureV1),
+    Refused(Stored<Failure>),
 }
 
 /// A command of the peer, for the chat that its first message named.
@@ -59,8 +59,8 @@ pub(crate) enum CommandV1 {
     Prompt(Box<PromptV1>),
     Steer { text: Option<String> },
     Cancel,
-    Answer { ask: u64, answer: AnswerV1 },
-    Configure { change: SettingsV1 },
+    Answer { ask: u64, answer: Stored<Answer> },
+    Configure { change: Stored<SessionSettings> },
     Rollback { from: Option<u64>, scope: ScopeV1 },
     AddFlag { after: u64, text: String },
     RemoveFlag { flag: u64 },
@@ -76,9 +76,9 @@ pub(crate) struct Response {
 pub(crate) enum ReplyV1 {
     Done,
     Accepted { turn: u64, model: String, status: StatusV1 },
-    Answer(AnswerV1),
-    Settings(SettingsV1),
-    Failed(FailureV1),
+    Answer(Stored<Answer>),
+    Settings(Stored<SessionSettings>),
+    Failed(Stored<Failure>),
 }
 
 /// An event that is not a fact.
@@ -86,14 +86,14 @@ pub(crate) enum ReplyV1 {
 pub(crate) enum EventV1 {
     Delta {
         item: u64,
-        channel: ChannelV1,
+        channel: Stored<Channel>,
         offset: u64,
         text: String,
     },
     Progress {
         text: String,
     },
-    Lost(FailureV1),
+    Lost(Stored<Failure>),
     /// Facts were left out: the journal has them.
     Lagged,
 }
@@ -120,32 +120,6 @@ macro_rules! same_names {
 
 same_names!(ScopeV1 = RollbackScope { Messages, Files, Both });
 same_names!(StatusV1 = AcceptedStatus { Prompting, Login, Error });
-same_names!(ChannelV1 = Channel { Text, Reasoning, ToolInput, ToolOutput });
-same_names!(KindV1 = FailureKind { User, Taken, Config, Auth, Quota, Provider, Tool, Internal });
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct FailureV1 {
-    kind: KindV1,
-    message: String,
-    hint: Option<String>,
-    retry_after_ms: Option<u64>,
-}
-
-impl From<Failure> for FailureV1 {
-    fn from(failure: Failure) -> Self {
-        let Failure { kind, message, hint, retry_after, is_too_long: _ } = failure;
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        Self { kind: kind.into(), message, hint, retry_after_ms: retry_after.map(millis) }
-    }
-}
-
-impl From<FailureV1> for Failure {
-    fn from(failure: FailureV1) -> Self {
-        let FailureV1 { kind, message, hint, retry_after_ms } = failure;
-        let retry_after = retry_after_ms.map(Duration::from_millis);
-        Self { hint, retry_after, ..Self::new(kind.into(), message) }
-    }
-}
 
 impl From<Abilities> for PersonV1 {
     fn from(abilities: Abilities) -> Self {
@@ -171,68 +145,11 @@ impl From<PersonV1> for Abilities {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum AnswerV1 {
-    Allow { remember: bool },
-    Deny { remember: bool, reason: Option<String> },
-    Text { text: String },
-    Form { data: Value },
-    Cancelled,
-}
-
-impl From<Answer> for AnswerV1 {
-    fn from(answer: Answer) -> Self {
-        match answer {
-            Answer::Allow { remember } => Self::Allow { remember },
-            Answer::Deny { remember, reason } => Self::Deny { remember, reason },
-            Answer::Text { text } => Self::Text { text },
-            Answer::Form { data } => Self::Form { data },
-            Answer::Cancelled => Self::Cancelled,
-        }
-    }
-}
-
-impl From<AnswerV1> for Answer {
-    fn from(answer: AnswerV1) -> Self {
-        match answer {
-            AnswerV1::Allow { remember } => Self::Allow { remember },
-            AnswerV1::Deny { remember, reason } => Self::Deny { remember, reason },
-            AnswerV1::Text { text } => Self::Text { text },
-            AnswerV1::Form { data } => Self::Form { data },
-            AnswerV1::Cancelled => Self::Cancelled,
-        }
-    }
-}
-
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct SettingsV1 {
-    title: Option<String>,
-    model: Option<String>,
-    behavior: Option<String>,
-    variant: Option<String>,
-    trust: Option<bool>,
-}
-
-impl From<SessionSettings> for SettingsV1 {
-    fn from(settings: SessionSettings) -> Self {
-        let SessionSettings { title, model, behavior, variant, trust } = settings;
-        Self { title, model, behavior, variant, trust }
-    }
-}
-
-impl From<SettingsV1> for SessionSettings {
-    fn from(settings: SettingsV1) -> Self {
-        let SettingsV1 { title, model, behavior, variant, trust } = settings;
-        Self { title, model, behavior, variant, trust }
-    }
-}
-
-#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PromptV1 {
     text: String,
-    parts: Vec<PartV1>,
+    parts: Vec<Stored<Part>>,
     contexts: Vec<ContextV1>,
-    change: SettingsV1,
+    change: Stored<SessionSettings>,
     max_steps: Option<u32>,
     max_cost: Option<f64>,
     output_schema: Option<Value>,
@@ -271,9 +188,9 @@ impl From<PromptV1> for UserPrompt {
         let gate = Gate::default();
         Self {
             text,
-            parts: parts.into_iter().map(Into::into).collect(),
+            parts: parts.into_iter().map(|part| part.0).collect(),
             contexts: contexts.into_iter().map(Into::into).collect(),
-            change: change.into(),
+            change: change.0,
             limits: TurnLimits {
                 max_steps,
                 max_cost,
@@ -283,30 +200,6 @@ impl From<PromptV1> for UserPrompt {
                 listed_resources,
                 until,
             },
-        }
-    }
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum PartV1 {
-    Text { text: String },
-    Image { mime: String, data: Arc<str> },
-}
-
-impl From<Part> for PartV1 {
-    fn from(part: Part) -> Self {
-        match part {
-            Part::Text { text } => Self::Text { text },
-            Part::Image { mime, data } => Self::Image { mime, data },
-        }
-    }
-}
-
-impl From<PartV1> for Part {
-    fn from(part: PartV1) -> Self {
-        match part {
-            PartV1::Text { text } => Self::Text { text },
-            PartV1::Image { mime, data } => Self::Image { mime, data },
         }
     }
 }
@@ -417,14 +310,14 @@ impl FromReply for Accepted {
 impl FromReply for Answer {
     fn from_reply(reply: ReplyV1) -> Option<Self> {
         let ReplyV1::Answer(answer) = reply else { return None };
-        Some(answer.into())
+        Some(answer.0)
     }
 }
 
 impl FromReply for SessionSettings {
     fn from_reply(reply: ReplyV1) -> Option<Self> {
         let ReplyV1::Settings(settings) = reply else { return None };
-        Some(settings.into())
+        Some(settings.0)
     }
 }
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::model::{BlockKind, ModelEvent, ModelStream, Prompt, StopReason};
+use domain::model::{BlockKind, Model, ModelEvent, ModelInfo, ModelStream, Prompt, StopReason};
 use domain::{Failure, FailureKind};
 use reqwest::header::ACCEPT_ENCODING;
 use serde_json::Value;
@@ -22,6 +22,19 @@ use crate::provider::Credential;
 use crate::response::{ReadProgress, ResponseReader, read_error_response, silence_fault};
 use crate::retry;
 use crate::scrub::scrub;
+
+/// The model that `Models::find` returns.
+pub(crate) struct ConnectedModel(pub Arc<Connection>);
+
+impl Model for ConnectedModel {
+    fn stream(&self, prompt: Prompt) -> ModelStream {
+        stream(self.0.clone(), prompt)
+    }
+
+    fn info(&self) -> ModelInfo {
+        self.0.info.clone()
+    }
+}
 
 /// Attempts where nothing listens on this machine, or where another model follows.
 const FEW_ATTEMPTS: u32 = 2;

@@ -5,14 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::model::{Model, ModelInfo, ModelStream, Prompt, PromptEntry};
+use domain::model::{ModelInfo, Prompt, PromptEntry};
 use domain::{Failure, FailureKind, Part};
 use percent_encoding::percent_decode_str;
 use reqwest::RequestBuilder;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
-use crate::call;
 use crate::fault::Fault;
 use crate::format::{Api, Decode, Dialect, Target, Thinking};
 use crate::framing::Framing;
@@ -155,19 +154,6 @@ pub(crate) struct Connection {
     pub body: Map<String, Value>,
     pub headers: Vec<(String, KeySource)>,
     pub variants: Vec<(String, Map<String, Value>)>,
-}
-
-/// The model that `Models::find` returns.
-pub(crate) struct ConnectedModel(pub Arc<Connection>);
-
-impl Model for ConnectedModel {
-    fn stream(&self, prompt: Prompt) -> ModelStream {
-        call::stream(self.0.clone(), prompt)
-    }
-
-    fn info(&self) -> ModelInfo {
-        self.0.info.clone()
-    }
 }
 
 impl Connection {

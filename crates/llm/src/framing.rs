@@ -7,10 +7,8 @@ pub mod lines;
 
 use crate::fault::{Fault, FaultKind};
 use event_stream::Frames;
-use lines::Lines;
+use lines::{LIMIT, Lines};
 use rpc::sse::{EventTooLarge, SseEvent, SseParser};
-
-pub const LIMIT: usize = 64 * 1024 * 1024;
 
 #[derive(Debug)]
 pub enum Framing {

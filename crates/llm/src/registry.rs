@@ -8,8 +8,9 @@ use domain::model::{Model, ModelInfo, Models, Price};
 use domain::names::is_same_name;
 use domain::{Failure, FailureKind};
 
+use crate::call::ConnectedModel;
 use crate::catalog::{self, KnownModel};
-use crate::connection::{ConnectedModel, Connection, Endpoint};
+use crate::connection::{Connection, Endpoint};
 use crate::discover;
 use crate::format::{Api, Dialect, Thinking, deferred};
 use crate::network::Network;

@@ -16,7 +16,7 @@ pub(crate) struct Signer<'a> {
 }
 
 impl Signer<'_> {
-    /// The headers to add to a POST of `body` to `https://{host}{path}`; `path` is as it stands in the url.
+    /// The headers to add to a POST of `body` to `https://{host}{path}`; `path` is written as in the url.
     pub(crate) fn headers(
         &self,
         host: &str,

@@ -2,13 +2,12 @@
 //! Must not know how answers are made. Invariant: what comes out, with room for an answer, fits the window, and its
 //! beginning stays the same from turn to turn for as long as possible, so that the cache of the session hits.
 
-use domain::item::Part;
 use domain::model::{Prompt, PromptEntry};
 
 use crate::engine::Engine;
 use crate::error::ModelError;
 use crate::template::{Message, Role};
-use crate::tool_chat;
+use crate::tool_chat::{self, text_of};
 
 /// Said where the instructions of the engine, written for large models with tools, would fill the window.
 const SYSTEM: &str = "You are a helpful assistant for programmers. Answer briefly and in plain words.";
@@ -118,14 +117,6 @@ fn history(entries: &[PromptEntry]) -> Vec<Message> {
         }
     }
     messages
-}
-
-pub(crate) fn text_of(parts: &[Part]) -> String {
-    let text = |part: &Part| match part {
-        Part::Text { text } => text.trim().to_owned(),
-        Part::Image { .. } => "[an image, which this model cannot see]".to_owned(),
-    };
-    parts.iter().map(text).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
 /// One message that is too long keeps its beginning and its end.

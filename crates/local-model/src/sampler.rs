@@ -107,7 +107,7 @@ impl Sampler {
     }
 }
 
-/// The tokens that would go on with a phrase that the answer ends with and that stands in it before, each with the length
+/// The tokens that would go on with a phrase that the answer ends with and that occurs in it before, each with the length
 /// of the longest such phrase.
 fn repeated(answer: &[u32]) -> Vec<(u32, usize)> {
     let mut found: Vec<(u32, usize)> = Vec::new();

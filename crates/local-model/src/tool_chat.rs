@@ -1,10 +1,10 @@
 //! Owns fitting a prompt of the domain into the window of a model that can use tools: all instructions, the tools, calls
 //! and results, in the form of the model's own chat template. Must not know how answers are made.
-//! Invariant: a result never stands without its call; the oldest turns leave first.
+//! Invariant: a result is never without its call; the oldest turns leave first.
 
+use domain::item::Part;
 use domain::model::{Prompt, PromptEntry};
 
-use crate::conversation::text_of;
 use crate::engine::Engine;
 use crate::error::ModelError;
 use crate::template::{Message, RequestedCall, Role};
@@ -80,4 +80,12 @@ fn shorten(message: &mut Message) {
         let end: String = letters[letters.len() - RESULT_LETTERS..].iter().collect();
         message.content = format!("{start}\n[…]\n{end}");
     }
+}
+
+pub(crate) fn text_of(parts: &[Part]) -> String {
+    let text = |part: &Part| match part {
+        Part::Text { text } => text.trim().to_owned(),
+        Part::Image { .. } => "[an image, which this model cannot see]".to_owned(),
+    };
+    parts.iter().map(text).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
 }

@@ -24,7 +24,10 @@ use crate::text::{plain_name, sanitize, single_line};
 use crate::uri_template::UriTemplate;
 use crate::wire::{Page, PromptItem, ResourceItem, TemplateItem, ToolItem};
 
-const MAX_TOOLS: usize = 256;
+/// Far beyond what servers have: many tools cost no tokens, because they are searched.
+const MAX_TOOLS: usize = 10_000;
+/// Bytes of all definitions of a server.
+const MAX_LIST_BYTES: usize = 16 << 20;
 const MAX_PROMPTS: usize = 256;
 const MAX_RESOURCES: usize = 1_000;
 const MAX_TEMPLATES: usize = 100;
@@ -115,6 +118,7 @@ async fn list(
 ) -> Result<Vec<Box<RawValue>>, String> {
     let pages = async {
         let mut items = Vec::new();
+        let mut bytes = 0;
         let mut params = json!({});
         for _ in 0..MAX_PAGES {
             let page: Page = client.request(method, &params, deadline).await?;
@@ -122,9 +126,15 @@ async fn list(
             if let Some(ttl) = page.ttl_ms.filter(|ttl| *ttl > 0 && client.era() == Era::Stateless) {
                 client.changed().expire_after(kind, Duration::from_millis(ttl));
             }
-            items.extend(page.items.into_iter().take(most + 1 - items.len()));
+            let read = items.len();
+            items.extend(page.items.into_iter().take(most + 1 - read));
+            bytes += items[read..].iter().map(|item: &Box<RawValue>| item.get().len()).sum::<usize>();
             match page.next_cursor {
-                Some(cursor) if items.len() <= most && params["cursor"] != json!(cursor) => {
+                Some(cursor)
+                    if items.len() <= most
+                        && bytes <= MAX_LIST_BYTES
+                        && params["cursor"] != json!(cursor) =>
+                {
                     params = json!({"cursor": cursor});
                 }
                 _ => break,
@@ -143,7 +153,16 @@ fn read<'a, T: Deserialize<'a>>(item: &'a RawValue) -> Option<T> {
 pub(crate) fn read_tools(server: &str, has_headers: bool, items: &[Box<RawValue>]) -> ToolList {
     let mut list = ToolList::default();
     let mut names = HashSet::new();
+    let mut bytes = 0;
     for item in items.iter().take(MAX_TOOLS) {
+        bytes += item.get().len();
+        if bytes > MAX_LIST_BYTES {
+            let limit = MAX_LIST_BYTES >> 20;
+            list.notes.push(format!(
+                "Its tools have more than {limit} MiB of definitions; the others are left out."
+            ));
+            break;
+        }
         match read_tool(server, has_headers, item) {
             Ok(definition) if names.insert(definition.spec.name.clone()) => list.definitions.push(definition),
             Ok(definition) => {
@@ -306,9 +325,18 @@ mod tests {
         assert!(tool.spec.description.len() < 5_000 && tool.spec.description.starts_with("xxx"));
         assert_eq!(tool.spec.input_schema, json!({"type": "object", "properties": {}}));
         assert_eq!(list.notes.len(), 4, "{:?}", list.notes);
-        let many: Vec<_> = (0..300).map(|number| raw(json!({"name": format!("t{number}")}))).collect();
-        let list = read_tools("s", false, &many);
+        let many = |count: usize| -> Vec<_> {
+            (0..count).map(|number| raw(json!({"name": format!("t{number}")}))).collect()
+        };
+        let list = read_tools("s", false, &many(1_000));
+        assert_eq!((list.definitions.len(), list.notes.len()), (1_000, 0), "a large server is not cut");
+        let list = read_tools("s", false, &many(MAX_TOOLS + 1));
         assert_eq!((list.definitions.len(), list.notes.len()), (MAX_TOOLS, 1));
+        let wide = "x".repeat(30 << 10);
+        let wide = |number| raw(json!({"name": format!("t{number}"), "inputSchema": {"title": wide}}));
+        let list = read_tools("s", false, &(0..600).map(wide).collect::<Vec<_>>());
+        assert!((500..560).contains(&list.definitions.len()), "{}", list.definitions.len());
+        assert!(list.notes.len() == 1 && list.notes[0].contains("16 MiB"), "{:?}", list.notes);
     }
 
     #[test]

@@ -309,7 +309,7 @@ impl Connection {
         }
     }
 
-    /// The status of a server that refuses requests for want of a login, or with this one.
+    /// The status of a server that refuses requests because they need a login, or another one than this.
     pub(crate) fn refusal_error(&self) -> ServerError {
         let refusal =
             self.refusal().unwrap_or(Refusal { reason: "It requires a login.".to_owned(), is_login: true });
@@ -339,7 +339,7 @@ impl Connection {
         );
     }
 
-    /// Resolves when the server has refused a request for want of a login, at any time.
+    /// Resolves when the server has refused a request because it needs a login, at any time.
     pub(crate) async fn login_required(&self) {
         match &self.link {
             Link::Pipes(_) => std::future::pending().await,

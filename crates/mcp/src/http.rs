@@ -94,7 +94,7 @@ impl HttpBridge {
         self.exchange.set_param_headers(headers);
     }
 
-    /// Resolves when the server refuses a request for want of a login.
+    /// Resolves when the server refuses a request because it needs a login.
     pub(crate) async fn login_required(&self) {
         self.exchange.login_required().cancelled().await;
     }

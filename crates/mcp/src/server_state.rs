@@ -290,7 +290,7 @@ impl ServerState {
         self.client()
     }
 
-    /// The way to a tool, unless its definition is not the one that is offered any more.
+    /// The way to a tool, unless its definition is no longer the offered one.
     fn client_for(&self, definition: &ToolDefinition) -> Result<Client, Failure> {
         let client = self.client()?;
         let offered = |known: &Arc<ToolDefinition>| known.digest == definition.digest;

@@ -27,6 +27,11 @@ const START_INTERVAL: Duration = Duration::from_millis(10);
 const START_WAIT: Duration = Duration::from_secs(1);
 static STARTS: Semaphore = Semaphore::const_new(1);
 
+/// After so many bytes of errors the reader pauses: a server that floods them waits for its own pipe, and takes a bounded
+/// share of our processor.
+const FLOOD_BYTES: usize = 2 << 20;
+const FLOOD_PAUSE: Duration = Duration::from_millis(100);
+
 /// How long the end of the errors may take once the server is gone.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
 
@@ -100,9 +105,21 @@ impl ServerProcess {
 async fn read_errors(mut stderr: OutputPipe, tail: Arc<Mutex<StderrTail>>, read: CancellationToken) {
     let _read = read.drop_guard();
     let mut buffer = vec![0; 8 << 10];
+    let mut bytes = 0;
     while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
         tail.lock().unwrap_or_else(PoisonError::into_inner).push(&buffer[..count]);
+        bytes += count;
+        if bytes >= FLOOD_BYTES {
+            bytes = 0;
+            tokio::time::sleep(FLOOD_PAUSE).await;
+        }
     }
+}
+
+/// The end of the bytes with the lines that may be kept; blank ones are not.
+fn last_part(bytes: &[u8]) -> &[u8] {
+    let mut ends = bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
+    ends.nth(MAX_LINES * 4).map_or(bytes, |(at, _)| &bytes[at + 1..])
 }
 
 /// The last lines of a stream, however long it is.
@@ -114,7 +131,11 @@ struct StderrTail {
 
 impl StderrTail {
     fn push(&mut self, bytes: &[u8]) {
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let last = last_part(bytes);
+        if last.len() < bytes.len() {
+            self.unfinished.clear();
+        }
+        for piece in last.split_inclusive(|byte| *byte == b'\n') {
             let room = MAX_LINE_LENGTH.saturating_sub(self.unfinished.len());
             self.unfinished.extend_from_slice(&piece[..piece.len().min(room)]);
             if piece.ends_with(b"\n") {

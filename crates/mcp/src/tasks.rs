@@ -78,7 +78,7 @@ pub(crate) async fn wait_for_task(
     if ended.is_err() {
         let params = client.params(json!({"taskId": id}));
         let cancelled = client.outgoing.request("tasks/cancel", &params, CANCEL_TIMEOUT);
-        // The answer changes nothing any more, and nobody waits for it.
+        // The answer comes too late to change anything, and nobody waits for it.
         tokio::spawn(async move { drop(cancelled.await) });
     }
     ended

@@ -2,6 +2,7 @@
 //!
 //! Must not know how a model computes, nor where its user reads messages: the caller hands the output in.
 
+pub mod advice;
 pub mod choices;
 pub mod hub;
 pub mod package_index;

@@ -24,7 +24,14 @@ use crate::resolve_links;
 
 /// Reads a file of a project. A link to another file beneath `root` works; a link out of `root` is refused.
 pub fn read_beneath(root: &Path, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let root = resolve_links(&absolute(root)?)?;
+    let root = absolute(root)?;
+    let whole = root.join(path);
+    if whole.starts_with(&root)
+        && let Some(opened) = open_without_links(&whole)
+    {
+        return read_open_file(opened?, limit);
+    }
+    let root = resolve_links(&root)?;
     let path = resolve_links(&root.join(path))?;
     if !path.starts_with(&root) {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it leads out of its folder"));
@@ -34,7 +41,27 @@ pub fn read_beneath(root: &Path, path: &Path, limit: u64) -> io::Result<Vec<u8>>
 
 /// Reads exactly the file that a person named, wherever its links lead.
 pub fn read_named(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    read_open_file(open_regular(&resolve_links(&absolute(path)?)?)?, limit)
+    let path = absolute(path)?;
+    match open_without_links(&path) {
+        Some(opened) => read_open_file(opened?, limit),
+        None => read_open_file(open_regular(&resolve_links(&path)?)?, limit),
+    }
+}
+
+/// Opens a path that has no link and no `..` in it, or finds that there is nothing, in one step where the system can. `None`:
+/// the path must be resolved first.
+fn open_without_links(path: &Path) -> Option<io::Result<File>> {
+    let is_plain = path.components().all(|part| part != std::path::Component::ParentDir);
+    // Elsewhere an open does not tell links from folders.
+    if !is_plain || cfg!(not(unix)) {
+        return None;
+    }
+    match open_regular(path) {
+        Ok(file) => Some(Ok(file)),
+        // Nothing before the missing part was a link.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(Err(error)),
+        Err(_) => None,
+    }
 }
 
 /// Opens a resolved path for reading if it is a regular file.

@@ -8,21 +8,9 @@ use sandbox::Leftovers;
 use tokio::sync::watch;
 
 use crate::confine::Attendant;
+use crate::exit::{Exit, Phase};
 use crate::pipes::{Receiver, Sender};
-use crate::reaper::{self, Guard, Phase};
-
-/// How a child ended: by its own exit code or by a signal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exit {
-    pub code: Option<i32>,
-    pub signal: Option<i32>,
-}
-
-impl Exit {
-    pub fn success(self) -> bool {
-        self.code == Some(0)
-    }
-}
+use crate::reaper::{self, Guard};
 
 impl From<ExitStatus> for Exit {
     fn from(status: ExitStatus) -> Self {

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::sync::watch;
 
-use crate::child::Exit;
-use crate::reaper::{LINGER_TIME, Phase};
+use crate::exit::{Exit, LINGER_TIME, Phase};
 use crate::tree::{self, Outsider};
 
 /// How long a killed tree may take to vanish before it is given up (a process stuck in the kernel).

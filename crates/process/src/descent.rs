@@ -104,7 +104,7 @@ mod tests {
             "echo $$; sleep 5",
             "exec env -i sh -c 'echo $$; sleep 5'",
             "setsid --wait env -i sh -c 'echo $$; sleep 5'",
-            // Nobody's child any more, in a session of its own: the mark tells.
+            // It lost its parent and has a session of its own: the mark tells.
             "setsid sh -c 'echo $$; sleep 5'",
             "(env -i sh -c 'echo $$; sleep 5' &) ; sleep 5",
             "setsid sh -c 'sh -c \"echo \\$\\$; sleep 5\" & sleep 0.1' & sleep 5",

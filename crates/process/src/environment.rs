@@ -55,7 +55,7 @@ pub unsafe fn hide_own_environment(debuggable: bool) {
         unsafe { std::env::set_var(name, value) };
     }
     // SAFETY: the kernel names this range of our own stack as the initial environment; it is mapped and writable for
-    // the life of the process. Every variable was copied to the heap above, so nothing reads the range any more
+    // the life of the process. Every variable was copied to the heap above, so nothing reads the range after this
     // except entries without `=`, which stay strings that end.
     let block = unsafe { std::slice::from_raw_parts_mut(start as *mut u8, end - start) };
     for entry in block.split_mut(|byte| *byte == 0) {

@@ -5,8 +5,8 @@
 
 use std::ffi::OsStr;
 
-use crate::child::Exit;
 use crate::error::ProcessError;
+use crate::exit::Exit;
 
 /// Runs a program with our own stdin, stdout and stderr and waits for its end.
 pub async fn foreground(

@@ -55,9 +55,11 @@ impl GroupKiller {
         false
     }
 
-    /// A shell that is not there, or does not read, is replaced by another one, which hears of all groups.
+    /// A shell that is not there, or does not read, is replaced by another one, which hears of all groups. A write alone does
+    /// not show that it is gone: a child that another thread is just starting holds the pipe open for a moment.
     fn tell(&mut self, order: &str) {
-        if let Some((_, orders)) = &mut self.shell
+        if let Some((shell, orders)) = &mut self.shell
+            && matches!(shell.try_wait(), Ok(None))
             && orders.write_all(order.as_bytes()).is_ok()
         {
             return;

@@ -20,6 +20,7 @@ mod descent;
 mod environment;
 mod error;
 mod escapes;
+mod exit;
 mod foreground;
 #[cfg(unix)]
 mod group_killer;
@@ -47,12 +48,13 @@ mod tree;
 #[path = "windows/tests.rs"]
 mod windows_tests;
 
-pub use child::{Child, Exit};
+pub use child::Child;
 pub use confine::{known_sandbox_support, sandbox_support};
 pub use descent::{is_below_dragoman, is_inside_child};
 pub use environment::{SecretTest, hide_own_environment, withhold_environment};
 pub use error::ProcessError;
 pub use escapes::{Lane, run_escapes};
+pub use exit::Exit;
 pub use foreground::foreground;
 pub use nesting::enter_nesting;
 pub use output::{Captured, OutputLimit};

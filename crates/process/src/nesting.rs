@@ -1,4 +1,4 @@
-//! How many programs of ours that work for others are above this one: each tells its children by a variable.
+//! How many Dragomans that work for others are above this one: each tells its children by a variable.
 //!
 //! Invariant: a child knows at least the depth of its parent, also where its environment was cleared.
 

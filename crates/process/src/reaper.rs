@@ -15,33 +15,14 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::{oneshot, watch};
 
-use crate::child::Exit;
 use crate::child_tree::ChildTree;
 use crate::error::ProcessError;
+use crate::exit::{Exit, Phase};
 use crate::group_killer::GroupKiller;
 use crate::tree::MARKER;
 
-/// How long what a child left behind in its group may take to finish writing before it is ended.
-pub(crate) const LINGER_TIME: Duration = Duration::from_millis(100);
-
 /// How often a child that is ending is looked at, and any child where there are no pidfds.
 const STEP: Duration = Duration::from_millis(5);
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Phase {
-    Running,
-    Exited(Exit),
-    Gone(Exit),
-}
-
-impl Phase {
-    pub(crate) fn exit(&self) -> Option<Exit> {
-        match self {
-            Self::Running => None,
-            Self::Exited(exit) | Self::Gone(exit) => Some(*exit),
-        }
-    }
-}
 
 /// A child that was just forked.
 pub(crate) struct Started {
@@ -66,7 +47,7 @@ impl Drop for Guard {
     }
 }
 
-/// Forks on the reaper's thread. The outer error means that nothing is started any more.
+/// Forks on the reaper's thread. The outer error means that no child is started from now on.
 pub(crate) async fn spawn(
     command: Command,
     grace: Duration,
@@ -143,7 +124,7 @@ struct Reaper {
     group_killer: GroupKiller,
     next: u64,
     mark: String,
-    /// Who waits for the end of everything; set once nothing is started any more.
+    /// Who waits for the end of everything; set once no child is started from now on.
     shutdown_waiters: Option<Vec<oneshot::Sender<()>>>,
 }
 

@@ -9,11 +9,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant as TokioInstant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::child::{Child, Exit};
+use crate::child::Child;
 use crate::error::ProcessError;
+use crate::exit::{Exit, LINGER_TIME};
 use crate::output::{Capture, Captured, OutputLimit};
 use crate::pipes::{self, Receiver, Sender};
-use crate::reaper::LINGER_TIME;
 use crate::spawn::Spawn;
 
 /// How long the pipe of a child that has ended is read where something else keeps it open.
@@ -65,7 +65,23 @@ impl From<Exit> for End {
     }
 }
 
-pub(crate) async fn run(
+impl Spawn {
+    /// Runs to the end, to the deadline or until `stop`, whichever comes first; the tree is gone after it.
+    pub async fn run(self, stop: &CancellationToken) -> Result<Finished, ProcessError> {
+        self.run_with(stop, |_, _| ()).await
+    }
+
+    /// Like `run`, and shows each piece of output as it comes, before any of it is left out.
+    pub async fn run_with(
+        self,
+        stop: &CancellationToken,
+        on_output: impl FnMut(Source, &[u8]) + Send,
+    ) -> Result<Finished, ProcessError> {
+        run(self, stop, on_output).await
+    }
+}
+
+async fn run(
     mut spawn: Spawn,
     stop: &CancellationToken,
     mut on_output: impl FnMut(Source, &[u8]) + Send,

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use platform::programs::{self, Found};
 use sandbox::{Allowance, Sandbox};
-use tokio_util::sync::CancellationToken;
 
 use crate::child::Child;
 use crate::confine::{Confined, Confinement};
@@ -20,7 +19,6 @@ use crate::output::OutputLimit;
 use crate::pipes::{self, Receiver, Sender};
 use crate::pty;
 use crate::reaper;
-use crate::run::{self, Finished, Source};
 use crate::shell;
 
 /// A program to start. Errors and output are read, input is empty, the environment is ours,
@@ -93,7 +91,7 @@ impl Spawn {
         self
     }
 
-    /// Starts from an empty environment instead of ours.
+    /// Starts from an empty environment instead of that of this process.
     pub fn clear_environment(mut self) -> Self {
         self.clear_environment = true;
         self
@@ -167,20 +165,6 @@ impl Spawn {
     pub fn limit(mut self, limit: OutputLimit) -> Self {
         self.limit = limit;
         self
-    }
-
-    /// Runs to the end, to the deadline or until `stop`, whichever comes first; the tree is gone after it.
-    pub async fn run(self, stop: &CancellationToken) -> Result<Finished, ProcessError> {
-        self.run_with(stop, |_, _| ()).await
-    }
-
-    /// Like `run`, and shows each piece of output as it comes, before any of it is left out.
-    pub async fn run_with(
-        self,
-        stop: &CancellationToken,
-        on_output: impl FnMut(Source, &[u8]) + Send,
-    ) -> Result<Finished, ProcessError> {
-        run::run(self, stop, on_output).await
     }
 
     /// Starts a long-lived child whose pipes the caller serves. The tree ends with the handle.

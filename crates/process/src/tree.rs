@@ -85,7 +85,7 @@ mod linux {
         processes().iter().any(|process| process.group == group && process.state != b'Z')
     }
 
-    /// Where a process stands among others.
+    /// Where a process is among others.
     pub(crate) struct Kin {
         pub(crate) parent: i32,
         pub(crate) group: i32,
@@ -129,7 +129,7 @@ mod linux {
 
     fn stat(pid: i32) -> Option<Process> {
         let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        // The name stands in parentheses and may itself hold parentheses and spaces.
+        // The name is in parentheses and may itself hold parentheses and spaces.
         let end = text.iter().rposition(|byte| *byte == b')')?;
         let rest = std::str::from_utf8(&text[end + 1..]).ok()?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();

@@ -14,7 +14,7 @@ const REJECT_ALWAYS: &str = "reject_always";
 /// Fields of the form that a question becomes.
 const CHOICE: &str = "choice";
 const ANSWER: &str = "answer";
-/// Longest name of an option, in characters. What a longer one would say stands in the content of the call.
+/// Longest name of an option, in characters. What a longer one would say is in the content of the call.
 const NAME: usize = 160;
 
 /// `fields`: the fields of the waiting tool call that the client shows.

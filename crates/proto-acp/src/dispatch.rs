@@ -8,18 +8,17 @@ use std::path::PathBuf;
 use domain::agent::AgentChoice;
 use domain::command::SessionSettings;
 use domain::store::{ListFilter, ListPosition, SessionSummary};
-use domain::{Command, Failure, FailureKind, SessionId};
+use domain::{Command, SessionId};
 use rpc::{Fault, Inbound, Responder};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json, value::to_raw_value};
+use serde_json::{Value, json};
 
+use crate::faults::{AUTH_REQUIRED, fault_of, not_found};
 use crate::from_wire::{self, invalid};
-use crate::serve::Server;
+use crate::server::Server;
 use crate::wire::{acp, method};
 use crate::{opening, options, proxy, sessions, to_wire, v2};
 
-const AUTH_REQUIRED: i64 = -32000;
-const NOT_FOUND: i64 = -32002;
 /// Sessions of one page of `session/list`.
 const PAGE: usize = 50;
 /// Messages that are kept for a session that is being loaded.
@@ -453,23 +452,4 @@ async fn delete(server: &mut Server, params: acp::DeleteSessionRequest, responde
 
 fn session_not_open(session: &SessionId) -> Fault {
     not_found(session, "This session is not open here; create, load or resume it first.")
-}
-
-pub(crate) fn not_found(session: &SessionId, sentence: &str) -> Fault {
-    let data = to_raw_value(&json!({"sessionId": session.as_str()})).ok();
-    Fault { data, ..Fault::new(NOT_FOUND, sentence) }
-}
-
-/// Each kind of failure and its code.
-pub(crate) fn fault_of(failure: &Failure) -> Fault {
-    let code = match failure.kind {
-        FailureKind::User | FailureKind::Taken => Fault::INVALID_PARAMS,
-        FailureKind::Auth => AUTH_REQUIRED,
-        FailureKind::Config
-        | FailureKind::Quota
-        | FailureKind::Provider
-        | FailureKind::Tool
-        | FailureKind::Internal => Fault::INTERNAL_ERROR,
-    };
-    Fault::new(code, failure.to_string())
 }

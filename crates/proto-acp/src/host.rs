@@ -11,7 +11,7 @@ use domain::{Failure, HostCall, ItemId, SessionId};
 use rpc::{Outgoing, RequestError};
 use tokio::sync::oneshot;
 
-use crate::serve::Server;
+use crate::server::Server;
 use crate::wire::{acp, method};
 
 /// For quick calls: output, kill, release.

@@ -5,13 +5,16 @@
 
 mod asks;
 mod dispatch;
+mod faults;
 mod from_wire;
 mod host;
+mod open_session;
 mod opening;
 mod options;
 mod proxy;
 mod proxying;
 mod serve;
+mod server;
 mod sessions;
 mod to_wire;
 mod tool_calls;

@@ -11,8 +11,8 @@ use domain::link::Commands;
 use domain::{Command, Failure, FailureKind, Level, Notice, Recorded, SessionId};
 use rpc::{Fault, Responder};
 
-use crate::dispatch::{fault_of, not_found};
-use crate::serve::Server;
+use crate::faults::{fault_of, not_found};
+use crate::server::Server;
 use crate::v2::State;
 use crate::wire::acp;
 use crate::{from_wire, proxy, sessions, to_wire};

@@ -8,7 +8,7 @@ use rpc::Responder;
 use serde_json::{Value, json};
 
 use crate::proxy;
-use crate::serve::Server;
+use crate::server::Server;
 use crate::sessions;
 use crate::wire::{acp, method};
 

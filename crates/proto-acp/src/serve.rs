@@ -17,7 +17,10 @@ use rpc::{Backlog, End, Fault, Inbound, PeerOptions, Responder, Transport};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use crate::sessions::{OpenSession, ask};
+use crate::faults::fault_of;
+use crate::open_session::OpenSession;
+use crate::server::Server;
+use crate::sessions::ask;
 use crate::to_wire;
 use crate::v2::{self, State};
 use crate::wire::{ClientFeatures, Effect, acp, method};
@@ -85,29 +88,6 @@ async fn serve_connection(
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, peer.answered()).await;
     peer.close(FLUSH_TIMEOUT).await;
     Ok(())
-}
-
-pub(crate) struct Server {
-    /// Attached from `initialize` on.
-    pub engine: FrontendLink<Server>,
-    pub client: Backlog,
-    pub sessions: HashMap<SessionId, OpenSession>,
-    pub features: ClientFeatures,
-    /// The client is on another machine.
-    pub is_remote: bool,
-    pub permits_version_two: Box<dyn Fn() -> bool + Send + Sync>,
-    /// The agent that answers in new chats of this connection, as a model.
-    pub proxied: Option<String>,
-    /// The client called `logout`: no session is opened or prompted until `authenticate`.
-    pub logged_out: bool,
-    /// Notices that were shown.
-    shown_notices: HashSet<String>,
-    /// Problems of servers that were shown, each in every session that has the server.
-    reported_servers: HashSet<(SessionId, String)>,
-    /// Sessions that are being loaded, and the messages that came for them meanwhile.
-    pub opening: HashMap<SessionId, Vec<Inbound>>,
-    /// Messages for sessions that have been loaded meanwhile; handled next.
-    deferred: VecDeque<Inbound>,
 }
 
 impl Server {
@@ -189,7 +169,7 @@ impl Server {
                 }
             }
             Effect::Ended(_, outcome) if self.features.version_two => {
-                self.end_turn(session, outcome.map_err(|failure| crate::dispatch::fault_of(&failure)));
+                self.end_turn(session, outcome.map_err(|failure| fault_of(&failure)));
             }
             Effect::Ended(turn, outcome) => {
                 let Some(open) = self.sessions.get_mut(session) else { return };
@@ -202,7 +182,7 @@ impl Server {
             Effect::Lost(failure) => {
                 let waiting = self.sessions.get_mut(session).map(OpenSession::cancel_all);
                 for responder in waiting.unwrap_or_default() {
-                    self.fail(responder, crate::dispatch::fault_of(&failure));
+                    self.fail(responder, fault_of(&failure));
                 }
             }
         }
@@ -252,11 +232,9 @@ impl Server {
         if self.features.version_two {
             let outcome =
                 outcome.map(|result| v2::response(serde_json::to_value(result).unwrap_or_default()));
-            return self
-                .client
-                .respond(responder, outcome.map_err(|failure| crate::dispatch::fault_of(&failure)));
+            return self.client.respond(responder, outcome.map_err(|failure| fault_of(&failure)));
         }
-        self.client.respond(responder, outcome.map_err(|failure| crate::dispatch::fault_of(&failure)));
+        self.client.respond(responder, outcome.map_err(|failure| fault_of(&failure)));
     }
 
     /// Shows that a call runs in a terminal of the client.

@@ -258,7 +258,7 @@ impl Projection {
         }
     }
 
-    /// `text` stands at byte `offset` of the item's channel; sends the part that the client lacks.
+    /// `text` is at byte `offset` of the item's channel; sends the part that the client lacks.
     fn append_text(&mut self, id: ItemId, channel: Channel, offset: u64, text: &str, out: &mut Vec<Effect>) {
         let shown = self.items.entry(id).or_default();
         if shown.over {

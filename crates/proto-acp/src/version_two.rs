@@ -7,7 +7,7 @@ use domain::SessionId;
 use rpc::Fault;
 use serde_json::{Value, json};
 
-use crate::serve::Server;
+use crate::server::Server;
 use crate::v2::{self, State};
 use crate::wire::{acp, method};
 

@@ -18,7 +18,7 @@ pub(crate) static PUBLISHED: Published = Published;
 pub(crate) static DRAFT: Draft = Draft;
 
 /// The draft's capabilities have members that no later client sends.
-pub(crate) fn of_client(params: &InitializeParams) -> &'static dyn Dialect {
+pub(crate) fn of_client(params: &InitializeParams) -> &'static dyn Dialect<Server> {
     let assistant = params.capabilities.as_ref().and_then(|all| all.code_assistant.as_ref());
     let is_draft = assistant.is_some_and(|it| it.doc.is_some() || it.edit.is_some() || it.fix.is_some());
     if is_draft { &DRAFT } else { &PUBLISHED }
@@ -27,7 +27,7 @@ pub(crate) fn of_client(params: &InitializeParams) -> &'static dyn Dialect {
 /// The published protocol with the additions of today's clients.
 pub(crate) struct Published;
 
-impl Dialect for Published {
+impl Dialect<Server> for Published {
     fn name(&self) -> &'static str {
         "published"
     }

@@ -4,13 +4,12 @@ use domain::command::{Accepted, Catalog};
 use domain::{Abilities, AskId, Event, Failure, ItemId, SessionId};
 
 use crate::reply::Reply;
-use crate::server::Server;
 use crate::wire::ChatId;
 use crate::wire::notifications::Outbound;
 use crate::wire::requests::Prompt;
 
-/// What a client speaks.
-pub(crate) trait Dialect: Send + Sync {
+/// What a client speaks. `S` is the state of its connection.
+pub(crate) trait Dialect<S>: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// A projection for a chat that the client has not seen.
@@ -26,7 +25,7 @@ pub(crate) trait Dialect: Send + Sync {
     fn model(&self, catalog: &Catalog, name: String) -> Option<String>;
 
     /// Answers a prompt and shows what went wrong with it.
-    fn answer_prompt(&self, server: &mut Server, prompted: Prompted, reply: Reply<Prompt>);
+    fn answer_prompt(&self, server: &mut S, prompted: Prompted, reply: Reply<Prompt>);
 }
 
 /// A prompt that the engine has accepted or refused.

@@ -24,7 +24,7 @@ use crate::wire::requests::{Prompt, PromptResult};
 /// The dialect of the draft protocol.
 pub(crate) struct Draft;
 
-impl Dialect for Draft {
+impl Dialect<Server> for Draft {
     fn name(&self) -> &'static str {
         "draft"
     }

@@ -140,3 +140,98 @@ fn contents(server: &Server, session: &SessionId, facts: &[Arc<Recorded>], items
 fn problem(code: &'static str, message: &str) -> HistoryProblem {
     HistoryProblem { code, message: message.to_owned() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::TurnId;
+    use domain::item::Item;
+
+    fn item(number: u64, kind: ItemKind) -> Arc<Recorded> {
+        let item = Item { id: ItemId(number), turn: TurnId(1), step: 0, parent: None, kind };
+        Arc::new(Recorded { number, at: 0, fact: Fact::ItemEnded { item } })
+    }
+
+    /// Messages 1, 2, … of which one is a compaction.
+    fn facts(count: u64, compaction: Option<u64>) -> Vec<Arc<Recorded>> {
+        let kind = |number| match compaction == Some(number) {
+            true => ItemKind::Compaction { summary: "short".to_owned(), kept: Vec::new() },
+            false => ItemKind::UserMessage { text: number.to_string(), parts: Vec::new() },
+        };
+        (1..=count).map(|number| item(number, kind(number))).collect()
+    }
+
+    fn numbers(page: &Page) -> Vec<u64> {
+        page.items.iter().map(|id| id.0).collect()
+    }
+
+    #[test]
+    fn pages_that_follow_each_other_are_the_whole_history() {
+        for count in 0..9 {
+            let facts = facts(count, None);
+            let whole: Vec<u64> = (1..=count).collect();
+            for limit in 1..5 {
+                let newest = HistoryParams { limit: Some(limit), ..HistoryParams::default() };
+                let (mut params, mut backwards) = (newest, Vec::new());
+                loop {
+                    let page = cut(&facts, &params).unwrap();
+                    assert!(page.items.len() <= usize::try_from(limit).unwrap());
+                    assert_eq!((page.meta.total, page.meta.returned), (facts.len(), page.items.len()));
+                    backwards.splice(0..0, numbers(&page));
+                    params.before = page.meta.before_cursor;
+                    if params.before.is_none() {
+                        break;
+                    }
+                }
+                assert_eq!(backwards, whole, "{count} items, {limit} at a time, from the end");
+                let Some(first) = whole.first() else { continue };
+                let (mut after, mut forwards) = (Some(ItemId(*first).to_string()), vec![*first]);
+                while after.is_some() {
+                    let params = HistoryParams { after, limit: Some(limit), ..HistoryParams::default() };
+                    let page = cut(&facts, &params).unwrap();
+                    forwards.extend(numbers(&page));
+                    after = page.meta.after_cursor;
+                }
+                assert_eq!(forwards, whole, "{count} items, {limit} at a time, from the beginning");
+            }
+        }
+    }
+
+    #[test]
+    fn cursors_name_items_and_the_last_compaction() {
+        let facts = facts(6, Some(3));
+        let since = |after: &str, before: Option<&str>| HistoryParams {
+            after: Some(after.to_owned()),
+            before: before.map(str::to_owned),
+            ..HistoryParams::default()
+        };
+        let page = cut(&facts, &since(LAST_COMPACTION, None)).unwrap();
+        assert_eq!(numbers(&page), [4, 5, 6]);
+        assert_eq!(page.meta.compaction_cursor, Some(ItemId(3).to_string()));
+        let between = since(&ItemId(2).to_string(), Some(&ItemId(5).to_string()));
+        assert_eq!(numbers(&cut(&facts, &between).unwrap()), [3, 4]);
+        let crossed = since(&ItemId(5).to_string(), Some(&ItemId(2).to_string()));
+        assert_eq!(numbers(&cut(&facts, &crossed).unwrap()), [0; 0], "bounds in the wrong order");
+        for gone in ["99", "nonsense", ""] {
+            assert_eq!(
+                cut(&facts, &since(gone, None)).err().map(|problem| problem.code),
+                Some("cursor_expired")
+            );
+        }
+        let uncompacted = super::tests::facts(2, None);
+        assert_eq!(numbers(&cut(&uncompacted, &since(LAST_COMPACTION, None)).unwrap()), [1, 2]);
+    }
+
+    #[test]
+    fn a_history_that_begins_with_an_item_leaves_out_what_was_before_it() {
+        let mut all = facts(4, None);
+        let turn = Fact::TurnStarted { turn: TurnId(1), model: "a/b".to_owned() };
+        all.insert(0, Arc::new(Recorded { number: 9, at: 0, fact: turn }));
+        let opened = Fact::SessionChanged { change: domain::command::SessionSettings::default() };
+        all.insert(0, Arc::new(Recorded { number: 8, at: 0, fact: opened }));
+        let shown =
+            |first| from_item(all.clone(), first).iter().map(|recorded| recorded.number).collect::<Vec<_>>();
+        assert_eq!(shown(ItemId(3)), [8, 3, 4], "settings stay, turns and items before it go");
+        assert_eq!(shown(ItemId(77)).len(), all.len(), "all of it, where the item is gone");
+    }
+}

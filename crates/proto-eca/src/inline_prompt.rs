@@ -13,19 +13,13 @@ use crate::from_wire;
 use crate::prompting;
 use crate::reply::Reply;
 use crate::server::Server;
-use crate::session_facts;
+use crate::session_facts::{self, TITLE_MARK, is_inline};
 use crate::wire::notifications::Opened;
 use crate::wire::requests::{InlinePrompt, InlinePromptParams, Prompt, PromptParams};
 
-/// How the title of an inline chat begins.
-const TITLE_MARK: &str = "inline: ";
 /// Characters of the message that the title takes.
 const TITLE_LENGTH: usize = 60;
 const MAX_ID_LENGTH: usize = 256;
-
-pub(crate) fn is_inline(title: Option<&str>) -> bool {
-    title.is_some_and(|title| title.starts_with(TITLE_MARK))
-}
 
 pub(crate) async fn prompt(server: &mut Server, params: InlinePromptParams, reply: Reply<InlinePrompt>) {
     let InlinePromptParams { source_chat_id, mut prompt } = params;

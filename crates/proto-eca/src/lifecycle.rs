@@ -69,7 +69,7 @@ fn finish_initializing(server: &mut Server, entered: Result<Catalog, Failure>, r
 }
 
 /// A client whose first prompt has the draft's `context` speaks the draft protocol, which has no approvals.
-pub(crate) async fn switch_dialect(server: &mut Server, dialect: &'static dyn Dialect) {
+pub(crate) async fn switch_dialect(server: &mut Server, dialect: &'static dyn Dialect<Server>) {
     let Some((mut abilities, workspace)) = server.client_setup.clone() else { return };
     if server.dialect.name() == dialect.name() || server.has_sessions() {
         return;

@@ -2,7 +2,7 @@
 //! has none for it.
 //!
 //! Must not know chats. Invariants: a new request for an edit or a completion ends the one before it at once; an edit is
-//! offered only where the text that it replaces stands in the document.
+//! offered only where the text that it replaces is in the document.
 
 use std::time::Duration;
 

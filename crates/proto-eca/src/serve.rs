@@ -8,8 +8,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use domain::command::Catalog;
+use domain::event::EventBody;
+use domain::item::ItemKind;
 use domain::link::Engine;
-use domain::{Command, FrontendEvent, FrontendLink};
+use domain::{Command, Event, Fact, FrontendEvent, FrontendLink};
 use rpc::{Backlog, End, Fault, Inbound, PeerOptions, Responder, Transport};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -29,7 +31,7 @@ use crate::wire::requests::{
     SelectedBehaviorChanged, SelectedModelChanged, Shutdown, ToolCallApprove, ToolCallReject, Update,
 };
 use crate::{
-    completing, flags, from_wire, history, host, inline_prompt, jobs, lifecycle, mcp, next_edit,
+    catalog, completing, flags, from_wire, history, host, inline_prompt, jobs, lifecycle, mcp, next_edit,
     pending_logins, prompting, providers, queries, rewriting, sessions, settings, turns,
 };
 
@@ -90,6 +92,39 @@ async fn run(server: &mut Server, mut inbox: mpsc::Receiver<Inbound>, ended: imp
     }
     pending_logins::release_all(server);
     server.engine.post(Command::Detach).await;
+}
+
+impl Server {
+    /// Shows an event to the client, holds it back, or shows the whole chat again.
+    pub(crate) fn show(&mut self, event: &Event) {
+        if pending_logins::defers(self, event) {
+            return;
+        }
+        if let EventBody::Catalog(kind) = &event.body {
+            return catalog::handle_change(self, *kind);
+        }
+        if let (Some(session), EventBody::Fact(recorded)) = (&event.session, &event.body) {
+            if matches!(&recorded.fact, Fact::HistoryReplaced { .. }) || is_new_flag(&recorded.fact) {
+                return match self.changing.get_mut(session) {
+                    Some(is_changed) => *is_changed = true,
+                    None => sessions::show_again(self, session.clone(), |_, _| {}),
+                };
+            }
+            if let Fact::AskRaised { ask } = &recorded.fact {
+                host::ask_user(self, session, ask);
+            }
+            if let Fact::SessionChanged { change } = &recorded.fact {
+                self.set_model(session, change.model.as_deref());
+            }
+        }
+        self.project(event);
+    }
+}
+
+/// A bookmark that another window set: its place is not at the end.
+fn is_new_flag(fact: &Fact) -> bool {
+    let Fact::ItemEnded { item } = fact else { return false };
+    matches!(&item.kind, ItemKind::Flag { text } if !text.is_empty())
 }
 
 async fn handle_message(server: &mut Server, message: Inbound) {

@@ -59,7 +59,7 @@ pub(crate) struct Server {
     pub sent: SentCatalog,
     /// The client's abilities and its workspace.
     pub client_setup: Option<(Abilities, WorkspaceSpec)>,
-    pub dialect: &'static dyn Dialect,
+    pub dialect: &'static dyn Dialect<Server>,
     /// Messages that wait for the response to `initialize`; `None` while nothing waits.
     pub early: Option<VecDeque<Inbound>>,
     /// Messages that have waited and are handled next.

@@ -40,3 +40,10 @@ pub(crate) fn tell_of_holder(server: &mut Server, info: &SessionInfo) {
         server.send(vec![Outbound::Message(to_wire::message(&notice))]);
     }
 }
+
+/// How the title of an inline chat begins.
+pub(crate) const TITLE_MARK: &str = "inline: ";
+
+pub(crate) fn is_inline(title: Option<&str>) -> bool {
+    title.is_some_and(|title| title.starts_with(TITLE_MARK))
+}

@@ -10,11 +10,10 @@ use rpc::Fault;
 use crate::catalog;
 use crate::history;
 use crate::host;
-use crate::inline_prompt;
 use crate::newest_page::{self, NewestPage};
 use crate::reply::Reply;
 use crate::server::Server;
-use crate::session_facts::{open_questions, read_facts, tell_of_holder};
+use crate::session_facts::{self, open_questions, read_facts, tell_of_holder};
 use crate::settings::respond_or_show;
 use crate::to_wire;
 use crate::wire::Empty;
@@ -51,7 +50,7 @@ pub(crate) async fn list(server: &mut Server, params: ListParams, reply: Reply<L
 
 fn summary(session: SessionSummary) -> ChatSummary {
     ChatSummary {
-        kind: inline_prompt::is_inline(session.title.as_deref()).then_some("inline"),
+        kind: session_facts::is_inline(session.title.as_deref()).then_some("inline"),
         id: session.id.to_string(),
         title: session.title,
         status: "idle",

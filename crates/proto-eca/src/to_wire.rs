@@ -265,7 +265,7 @@ impl PublishedProjection {
         }
     }
 
-    /// `text` stands at byte `offset` of the item's channel; sends the part that the client lacks.
+    /// `text` is at byte `offset` of the item's channel; sends the part that the client lacks.
     fn append_text<'a>(
         &mut self,
         id: ItemId,
@@ -367,7 +367,7 @@ pub(crate) fn failed<'a>(chat: ChatId<'a>, failure: &Failure) -> Vec<Outbound<'a
     sink.out
 }
 
-/// A text of ours in a chat, outside every turn.
+/// A text of Dragoman itself in a chat, outside every turn.
 pub(crate) fn system_text(chat: ChatId<'_>, text: String) -> Vec<Outbound<'_>> {
     let mut sink = Sink { chat, out: Vec::new() };
     sink.system_text(text);

@@ -5,7 +5,6 @@
 //! The answer goes back by `sendMessage`. Invariants: one turn of a thread at a time, in the order of the messages; a
 //! client's thread is the chat of the same id, unless that chat began otherwise.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use domain::command::{Context, SessionInfo, SessionSettings, UserPrompt};
@@ -13,7 +12,8 @@ use domain::link::Commands;
 use domain::{Command, Failure, ItemId, SessionId, TurnId};
 use rpc::{RequestError, Responder};
 
-use crate::serve::{Driver, NOTICE_ITEM, Server, is_unknown_method};
+use crate::client_thread::ClientThread;
+use crate::server::{Driver, NOTICE_ITEM, Server, is_unknown_method};
 use crate::to_wire;
 use crate::wire::{self, Message, MessageChunk, Role, ThreadEntry, method};
 
@@ -23,29 +23,6 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 const GROWTH_TIME: Duration = Duration::from_millis(300);
 /// The most of a user's message that is gathered.
 const MESSAGE_LIMIT: usize = 4 << 20;
-
-/// A thread of the client.
-#[derive(Default)]
-pub(crate) struct ClientThread {
-    /// The user's message so far.
-    message: String,
-    /// Counts chunks, so that a quiet time is that of the last one.
-    chunks: u64,
-    /// The client's entries are being asked for.
-    asking: bool,
-    /// The client does not tell its entries.
-    silent: bool,
-    /// Messages that are complete.
-    ready: VecDeque<String>,
-    /// The client was seen to stream text before it is in an entry: an entry with the text is a complete message.
-    adds_whole_messages: bool,
-    /// The client's entries, as last seen.
-    entries: Vec<ThreadEntry>,
-    session: Option<SessionId>,
-    running: bool,
-    turn: Option<TurnId>,
-    answer: Vec<(ItemId, String)>,
-}
 
 /// Asks the client for its threads: a client that has them lets the agent drive. Creates the first where there is none.
 pub(crate) fn request_threads(server: &mut Server) {

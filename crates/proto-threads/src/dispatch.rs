@@ -6,7 +6,7 @@
 use rpc::{Fault, Inbound, Responder};
 use serde::de::DeserializeOwned;
 
-use crate::serve::{Driver, Server};
+use crate::server::{Driver, Server};
 use crate::wire::method;
 use crate::{agent_drives, editor_drives, files};
 

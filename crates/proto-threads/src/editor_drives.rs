@@ -7,11 +7,10 @@ use std::time::Duration;
 use domain::command::{SessionSettings, UserPrompt};
 use domain::store::ListFilter;
 use domain::{Command, Failure, ItemId, SessionId, TurnId};
-use rpc::{Fault, Responder};
-use serde::Serialize;
+use rpc::Responder;
 
 use crate::from_wire;
-use crate::serve::{Chunks, Server, is_unknown_method};
+use crate::server::{Chunks, Server, is_unknown_method, respond};
 use crate::to_wire;
 use crate::wire::{self, MessageChunk, method};
 
@@ -156,8 +155,4 @@ pub(crate) fn lost(server: &mut Server, session: &SessionId, failure: &Failure) 
     for (_, responder) in thread.waiting.drain() {
         responder.fail(from_wire::fault_of(failure));
     }
-}
-
-pub(crate) fn respond<T: Serialize>(responder: Responder, outcome: Result<T, Failure>) {
-    responder.respond(outcome.map_err(|failure: Failure| -> Fault { from_wire::fault_of(&failure) }));
 }

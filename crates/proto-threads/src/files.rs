@@ -3,7 +3,6 @@
 //! Invariants: a client reads files under the same path policy as the tools; a client that lacks a method is not
 //! asked again, and the tools then use the disk; the remembered reads are bounded.
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,48 +13,10 @@ use rpc::{Outgoing, RequestError, Responder};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::editor_drives::respond;
 use crate::from_wire;
-use crate::serve::{Server, is_unknown_method};
-use crate::wire::{self, ThreadEntry, method};
-
-/// How many bytes of file text are remembered for the entries of threads.
-const REMEMBERED: usize = 8 << 20;
-
-/// Text files that the client read in its threads, for as long as the connection lasts.
-#[derive(Default)]
-pub(crate) struct Reads {
-    all: VecDeque<Read>,
-    bytes: usize,
-}
-
-struct Read {
-    thread_id: String,
-    at: u64,
-    path: String,
-    content: String,
-}
-
-impl Reads {
-    fn remember(&mut self, read: Read) {
-        self.bytes += read.content.len();
-        self.all.push_back(read);
-        while self.bytes > REMEMBERED {
-            let Some(oldest) = self.all.pop_front() else { return };
-            self.bytes -= oldest.content.len();
-        }
-    }
-
-    /// The entries of a thread and when they came to be, oldest first.
-    pub(crate) fn entries_of(&self, thread_id: &str) -> Vec<(u64, ThreadEntry)> {
-        let own = self.all.iter().filter(|read| read.thread_id == thread_id);
-        own.map(|read| {
-            let (path, content) = (read.path.clone(), read.content.clone());
-            (read.at, ThreadEntry::ReadFile { path, content })
-        })
-        .collect()
-    }
-}
+use crate::reads::Read;
+use crate::server::{Server, is_unknown_method, respond};
+use crate::wire::{self, method};
 
 /// Sends a call of the engine to the client.
 pub(crate) fn handle_host_request(server: &mut Server, request: HostRequest) {

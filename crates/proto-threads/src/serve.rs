@@ -6,24 +6,20 @@
 //! own output.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use domain::command::WorkspaceSpec;
 use domain::event::{CatalogKind, EventBody};
-use domain::host::Grants;
-use domain::link::{Commands, Engine};
+use domain::link::Engine;
 use domain::tool::ToolServer;
-use domain::{Abilities, Command, Event, FrontendEvent, FrontendLink, ItemId, SessionId, TurnId};
-use rpc::{End, Inbound, Outgoing, PeerOptions, RequestError, Responder, Transport};
+use domain::{Abilities, Command, Event, FrontendEvent, FrontendLink, SessionId};
+use rpc::{End, Inbound, PeerOptions, Transport};
 use tokio::sync::mpsc;
 
-use crate::agent_drives::ClientThread;
-use crate::to_wire::{Effect, Projection};
+use crate::reads::Reads;
+use crate::server::{Chunks, Driver, NOTICE_ITEM, ServeOptions, Server, Thread};
+use crate::to_wire::Effect;
 use crate::{agent_drives, editor_drives, files};
-
-/// After this long without a chunk the user's message is taken as complete.
-pub const QUIET_TIME: Duration = Duration::from_millis(800);
 
 /// How long the engine may take for its last replies.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -31,30 +27,6 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// A client that is silent for this long is asked for its threads, which decides the driver.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Stands for text that is no item of a chat.
-pub(crate) const NOTICE_ITEM: ItemId = ItemId(u64::MAX - 1);
-
-/// The side that calls the thread methods.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Driver {
-    /// The editor lists and opens threads and sends the user's message; the agent streams the answer.
-    Editor,
-    /// As the headings of the document have it: the client streams the user's message, the agent calls its thread methods.
-    Agent,
-}
-
-#[derive(Clone, Debug)]
-pub struct ServeOptions {
-    /// `None`: seen from the first calls.
-    pub driver: Option<Driver>,
-    /// An absolute path.
-    pub workspace: PathBuf,
-    /// Grants without a question: the protocol cannot ask.
-    pub grants: Grants,
-    /// See [`QUIET_TIME`].
-    pub quiet: Duration,
-}
 
 /// Serves until the input ends.
 pub async fn serve(engine: Engine, transport: Transport, options: ServeOptions) -> std::io::Result<()> {
@@ -81,7 +53,7 @@ pub async fn serve(engine: Engine, transport: Transport, options: ServeOptions) 
         client_threads: HashMap::new(),
         chunks: Chunks::Unknown,
         refused: HashSet::new(),
-        reads: files::Reads::default(),
+        reads: Reads::default(),
         reported_problems: HashSet::new(),
         unshown_problems: Vec::new(),
     };
@@ -92,43 +64,6 @@ pub async fn serve(engine: Engine, transport: Transport, options: ServeOptions) 
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, peer.answered()).await;
     peer.close(FLUSH_TIMEOUT).await;
     Ok(())
-}
-
-/// A chat of this connection.
-#[derive(Default)]
-pub(crate) struct Thread {
-    pub projection: Projection,
-    /// `sendMessage` requests, answered by the end of their turns.
-    pub waiting: HashMap<TurnId, Responder>,
-    /// The item whose text was streamed last, in a turn under way.
-    pub last: Option<domain::ItemId>,
-}
-
-/// Whether the client takes chunks.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Chunks {
-    Unknown,
-    Taken,
-    Refused,
-}
-
-pub(crate) struct Server {
-    pub outgoing: Outgoing,
-    pub commands: Commands,
-    pub engine: FrontendLink<Server>,
-    pub options: ServeOptions,
-    pub driver: Option<Driver>,
-    pub threads: HashMap<SessionId, Thread>,
-    /// Threads of a client that lets the agent drive, by its ids.
-    pub client_threads: HashMap<String, ClientThread>,
-    pub chunks: Chunks,
-    /// File methods that the client does not have.
-    pub refused: HashSet<&'static str>,
-    pub reads: files::Reads,
-    /// Problems of MCP servers that were reported.
-    pub reported_problems: HashSet<String>,
-    /// Those of them that wait for an answer under way: the protocol has no other place for them.
-    unshown_problems: Vec<String>,
 }
 
 impl Server {
@@ -249,9 +184,4 @@ impl Server {
             }
         }
     }
-}
-
-/// The peer does not have the method.
-pub(crate) fn is_unknown_method(error: &RequestError) -> bool {
-    matches!(error, RequestError::Fault(fault) if fault.code == rpc::Fault::METHOD_NOT_FOUND)
 }

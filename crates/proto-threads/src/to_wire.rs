@@ -85,7 +85,7 @@ impl Projection {
         }
     }
 
-    /// `text` stands at byte `offset` of the item's text; sends what was not sent.
+    /// `text` is at byte `offset` of the item's text; sends what was not sent.
     fn append_text(&mut self, item: ItemId, offset: u64, text: &str) -> Option<Effect> {
         let turn = self.turn.filter(|turn| self.own.contains(turn))?;
         let rest = self.cursors.entry(item).or_default().advance(offset, text)?;

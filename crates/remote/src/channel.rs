@@ -73,7 +73,7 @@ pub enum RunEnd {
     Cut,
     /// One of the ends has said that it is done.
     Closed,
-    /// The other end does not let this one use it any more.
+    /// The other end no longer lets this one use it.
     SentAway,
     /// The other end does not keep to the protocol.
     Broken,
@@ -89,7 +89,7 @@ pub struct Channel {
     /// From the own side.
     outgoing: mpsc::Receiver<String>,
     ledger: Ledger,
-    /// The other end may not be served any more, and why.
+    /// The other end may no longer be served, and why.
     stop: (CancellationToken, &'static str),
 }
 

@@ -1,6 +1,6 @@
 //! The client's way to a server: TCP, TLS, and the upgrade to a WebSocket.
 //!
-//! Invariants: the token stands in the `Authorization` header and in no error or log; a server that answers anything but the upgrade
+//! Invariants: the token is in the `Authorization` header and in no error or log; a server that answers anything but the upgrade
 //! is not spoken to; the whole of it has a deadline.
 
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub struct Opened {
 pub enum ConnectError {
     /// It may be possible later.
     Unreachable(String),
-    /// The server does not know the connection any more.
+    /// The server no longer knows the connection.
     Lost,
     /// Trying again does not help.
     Refused(String),

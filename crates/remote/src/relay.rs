@@ -1,6 +1,6 @@
 //! The relay between an editor on standard streams and a server: messages go through unchanged, also when the connection is lost.
 //!
-//! Invariants: every message goes through once and in order; a request that the server will not answer any more is answered here,
+//! Invariants: every message goes through once and in order; a request that the server can no longer answer is answered here,
 //! with what is not known about it; a request is never sent a second time, but for those that begin the conversation at a server
 //! that has forgotten it.
 

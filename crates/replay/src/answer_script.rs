@@ -13,7 +13,7 @@ use domain::{Ask, Failure, ItemId};
 use engine::approval::{ApprovalDecision, Decision};
 use engine::recorded::{REPEATED, parse_input};
 
-use super::turn_script::TurnEnd;
+use super::turn_end::TurnEnd;
 
 /// What is recorded of one item.
 #[derive(Clone)]

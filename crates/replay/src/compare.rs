@@ -57,7 +57,7 @@ pub(super) fn first_difference(
         let at = (0..one.len().max(other.len()))
             .find(|at| one.get(*at).map(|(_, entry)| entry) != other.get(*at).map(|(_, entry)| entry))?;
         let text = |entry: Option<&(u64, Entry)>| entry.map(|(_, entry)| describe(entry));
-        // A fact that only the replay has stands behind the last one that both have.
+        // A fact that only the replay has follows the last one that both have.
         let number = one.get(at).or(one.last()).map_or(u64::MAX, |(number, _)| *number);
         Some(Difference { number, recorded: text(one.get(at)), replayed: text(other.get(at)) })
     });
@@ -180,7 +180,7 @@ impl Ranks {
         Self(ids.into_iter().collect())
     }
 
-    /// How many items stand at or before this id.
+    /// How many items are at or before this id.
     pub(super) fn rank(&self, id: ItemId) -> u64 {
         self.0.partition_point(|known| *known <= id) as u64
     }

@@ -13,6 +13,7 @@ mod note_limits;
 mod outcome;
 mod recording;
 mod script;
+mod turn_end;
 mod turn_script;
 mod world;
 
@@ -31,7 +32,8 @@ pub use outcome::{Difference, Limit, Replayed};
 use recording::Gate;
 use recording::Recording;
 use script::{Script, Segment};
-use turn_script::{RecordedAnswer, TurnEnd, TurnScript};
+use turn_end::TurnEnd;
+use turn_script::{RecordedAnswer, TurnScript};
 
 /// Rounds in which nothing is written before the engine counts as waiting. Everything runs on one thread, so that each
 /// round lets every task go on that can.

@@ -7,7 +7,7 @@ use domain::item::ItemKind;
 use domain::note::NoteAbout;
 
 use super::answer_script::ItemRecord;
-use super::turn_script::Unreplayable;
+use super::turn_end::Unreplayable;
 
 const BY_GOAL: &str = "The turn worked toward a goal, and its checks do not run in a replay.";
 const BY_NOTE: &str =

@@ -25,7 +25,8 @@ use tokio::sync::oneshot;
 
 use super::answer_script::{AnswerEnd, AnswerScript, CallScript, ItemRecord, Preparation, Run, end_by};
 use super::script::TitleScript;
-use super::turn_script::{OutputScript, Piece, TurnEnd, TurnScript};
+use super::turn_end::TurnEnd;
+use super::turn_script::{OutputScript, Piece, TurnScript};
 
 /// What a replay feeds the engine with.
 #[derive(Clone)]

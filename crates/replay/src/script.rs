@@ -15,7 +15,8 @@ use session::state::State;
 
 use super::compare::{added_calls, item_of};
 use super::outcome::Limit;
-use super::turn_script::{TurnScript, Unreplayable};
+use super::turn_end::Unreplayable;
+use super::turn_script::TurnScript;
 
 pub(super) struct Script {
     /// The number of facts at the beginning that are taken as they are: the opening of the chat, the items of a fork.
@@ -56,7 +57,7 @@ pub(super) fn closed(facts: &[Recorded]) -> Vec<Recorded> {
     without_relayed(facts.iter().cloned().chain(closing))
 }
 
-/// Calls of subagents stand in the chat of their parent for people alone: the journal of the subagent replays them.
+/// Calls of subagents are in the chat of their parent for people alone: the journal of the subagent replays them.
 fn without_relayed(facts: impl Iterator<Item = Recorded>) -> Vec<Recorded> {
     let (mut items, mut asks): (Vec<ItemId>, Vec<AskId>) = Default::default();
     let mut kept = Vec::new();

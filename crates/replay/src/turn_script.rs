@@ -16,9 +16,7 @@ use session::state::State;
 use super::answer_script::{self, AnswerScript, ItemRecord};
 use super::compare::{FAILOVER, added_calls, is_of_hook, item_of};
 use super::note_limits;
-
-/// Why a turn cannot be replayed, as a sentence.
-pub(super) struct Unreplayable(pub(super) &'static str);
+use super::turn_end::{TurnEnd, Unreplayable};
 
 const PANICKED: &str = "The turn broke off because of a mistake in Dragoman; the journal does not say where.";
 const BY_HOOK: &str = "A hook changed the course of the turn, and hooks do not run in a replay.";
@@ -56,15 +54,6 @@ pub(super) enum Piece {
         text: Option<String>,
         tokens: Tokens,
     },
-}
-
-#[derive(Clone, PartialEq, Debug)]
-pub(super) enum TurnEnd {
-    Itself(Outcome),
-    /// The program ended and did not wait for a tool.
-    Aborted,
-    /// The process died, or its disk took no more.
-    Killed,
 }
 
 /// What a slash command did that answers by itself.
@@ -152,7 +141,7 @@ impl TurnScript {
                 }
                 _ => {
                     let Some(id) = item_of(fact).map(|item| item.id) else { continue };
-                    // Each item stands where it first appears; the opening message is no piece.
+                    // Each item is where it first appears; the opening message is no piece.
                     let Some(record) = items.remove(&id).filter(|_| Some(id) != first) else { continue };
                     reader.add_item(record);
                 }

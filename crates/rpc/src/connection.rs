@@ -3,10 +3,11 @@
 //! It must not read or write streams. Invariants: no lock is held while another is taken or while foreign code runs;
 //! the first reason of an end stays, except that a mere end of input may be followed by a final one.
 
+use crate::cancellation::Cancellation;
+use crate::errors::{NotSent, RequestError};
 use crate::message::{Fault, Id};
-use crate::outgoing::{NotSent, RequestError};
+use crate::options::PeerOptions;
 use crate::queue::{Class, Queue};
-use crate::{Cancellation, PeerOptions};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::cell::Cell;

@@ -225,7 +225,7 @@ impl Decoder {
         }
         header.read_line(text);
         if header.size > HEADER_BLOCK_LIMIT || (header.broken && header.length.is_none()) {
-            // The rest of a body may stand before a good header on the same line.
+            // The rest of a body may precede a good header on the same line.
             self.start = line_start;
             return self.lose_track();
         }

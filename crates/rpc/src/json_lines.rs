@@ -4,15 +4,25 @@
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
+
+/// After so many bytes of other lines the reader pauses: a program that floods its output then waits for its own pipe,
+/// and the flood takes a share of the processor that is bounded.
+const FLOOD_BYTES: usize = 1 << 20;
+const FLOOD_PAUSE: Duration = Duration::from_millis(100);
 
 /// Passes on the lines that begin like a JSON object. Servers print greetings and logs to the wrong stream, and must
 /// not be sent a parse error for each.
 pub struct JsonLines<R> {
     inner: R,
     line: LineState,
+    /// Bytes that were left out since the last pause.
+    dropped: usize,
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 #[derive(Clone, Copy)]
@@ -24,27 +34,32 @@ enum LineState {
 
 impl<R> JsonLines<R> {
     pub fn new(inner: R) -> Self {
-        Self { inner, line: LineState::Begins }
+        Self { inner, line: LineState::Begins, dropped: 0, pause: None }
     }
 
     /// Moves what passes to the front and says how much it is.
     fn filter_lines(&mut self, bytes: &mut [u8]) -> usize {
-        let mut kept = 0;
-        for at in 0..bytes.len() {
-            let byte = bytes[at];
-            self.line = match (self.line, byte) {
-                (LineState::Begins, b' ' | b'\t' | b'\r' | b'\n') => continue,
+        let (mut kept, mut at) = (0, 0);
+        while at < bytes.len() {
+            self.line = match (self.line, bytes[at]) {
+                (LineState::Begins, b' ' | b'\t' | b'\r' | b'\n') => {
+                    at += 1;
+                    continue;
+                }
                 (LineState::Begins, b'{') => LineState::Passes,
                 (LineState::Begins, _) => LineState::Dropped,
                 (line, _) => line,
             };
+            let end = memchr::memchr(b'\n', &bytes[at..]);
+            let next = end.map_or(bytes.len(), |end| at + end + 1);
             if matches!(self.line, LineState::Passes) {
-                bytes[kept] = byte;
-                kept += 1;
+                bytes.copy_within(at..next, kept);
+                kept += next - at;
             }
-            if byte == b'\n' {
+            if end.is_some() {
                 self.line = LineState::Begins;
             }
+            at = next;
         }
         kept
     }
@@ -57,15 +72,25 @@ impl<R: AsyncRead + Unpin> AsyncRead for JsonLines<R> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         loop {
+            if let Some(pause) = &mut self.pause {
+                ready!(pause.as_mut().poll(context));
+                self.pause = None;
+            }
             let before = buffer.filled().len();
             // The pipe yields to other tasks by itself, so a flood of other lines ends the loop too.
             match Pin::new(&mut self.inner).poll_read(context, buffer) {
                 Poll::Ready(Ok(())) => {}
                 other @ (Poll::Ready(_) | Poll::Pending) => return other,
             }
-            let ended = buffer.filled().len() == before;
+            let read = buffer.filled().len() - before;
+            let ended = read == 0;
             let kept = self.filter_lines(&mut buffer.filled_mut()[before..]);
             buffer.set_filled(before + kept);
+            self.dropped += read - kept;
+            if self.dropped >= FLOOD_BYTES {
+                self.dropped = 0;
+                self.pause = Some(Box::pin(tokio::time::sleep(FLOOD_PAUSE)));
+            }
             if ended || kept > 0 {
                 return Poll::Ready(Ok(()));
             }
@@ -125,6 +150,22 @@ mod tests {
         }
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_is_read_slowly_and_messages_in_it_pass() {
+        let noise: &'static [u8] = &[b'x'; 32 << 10];
+        let mut pieces: VecDeque<&'static [u8]> = VecDeque::new();
+        for _ in 0..10 {
+            pieces.extend(std::iter::repeat_n(noise, 32));
+            pieces.push_back(b"\n{\"a\":1}\n");
+        }
+        let began = tokio::time::Instant::now();
+        let mut passed = Vec::new();
+        JsonLines::new(Pieces(pieces)).read_to_end(&mut passed).await.unwrap();
+        assert_eq!(passed, b"{\"a\":1}\n".repeat(10));
+        let pauses = began.elapsed().as_millis() / FLOOD_PAUSE.as_millis();
+        assert!((9..=11).contains(&pauses), "{pauses} pauses for 10 MiB");
+    }
+
     /// Gives its bytes in these pieces.
     struct Pieces(VecDeque<&'static [u8]>);
 
@@ -135,7 +176,11 @@ mod tests {
             buffer: &mut ReadBuf<'_>,
         ) -> Poll<io::Result<()>> {
             if let Some(piece) = self.0.pop_front() {
-                buffer.put_slice(piece);
+                let (now, later) = piece.split_at(piece.len().min(buffer.remaining()));
+                buffer.put_slice(now);
+                if !later.is_empty() {
+                    self.0.push_front(later);
+                }
             }
             Poll::Ready(Ok(()))
         }

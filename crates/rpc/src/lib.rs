@@ -63,8 +63,10 @@
 //! `result` nor `error` to an outgoing request counts as `result: null` (JavaScript drops undefined members).
 
 mod backlog;
+mod cancellation;
 mod carried;
 mod connection;
+mod errors;
 pub mod framing;
 mod inbox;
 mod json_lines;
@@ -79,15 +81,17 @@ pub mod sse;
 mod transport;
 
 pub use backlog::Backlog;
+pub use cancellation::Cancellation;
 pub use carried::Carried;
 pub use connection::End;
+pub use errors::{NotSent, RequestError};
 pub use framing::Framing;
 pub use inbox::{Inbound, inbox};
 pub use json_lines::{JsonLines, NullIdErrorFilter};
 pub use message::{Fault, Id, Params};
 pub use messages::{Messages, failed, messages};
 pub use options::{CancelMethod, PeerOptions};
-pub use outgoing::{NotSent, Outgoing, Request, RequestError};
+pub use outgoing::{Outgoing, Request};
 pub use peer::{Handler, Peer};
-pub use responder::{Cancellation, Responder};
+pub use responder::Responder;
 pub use transport::{Transport, stdio};

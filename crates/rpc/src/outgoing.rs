@@ -4,7 +4,7 @@
 //! deadline or the end of the connection, and is cancelled at the peer when its future is dropped.
 
 use crate::connection::{Connection, Reply};
-use crate::message::Fault;
+use crate::errors::{NotSent, RequestError};
 use crate::queue::Class;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,17 +23,6 @@ pub struct Outgoing {
     connection: Arc<Connection>,
 }
 
-/// Why a message was not queued.
-#[derive(Debug)]
-pub enum NotSent {
-    /// The peer is behind: drop what is queued up here, await [`Outgoing::ready`], read on from the journal.
-    Full,
-    /// The connection has ended.
-    Closed,
-    /// The params cannot be written as JSON.
-    Unserializable(serde_json::Error),
-}
-
 /// An outgoing request under way; a future of its result. Dropping it cancels the request at the peer.
 #[must_use = "dropping a request cancels it"]
 pub struct Request {
@@ -45,25 +34,6 @@ pub struct Request {
 enum RequestState {
     Refused(Option<RequestError>),
     Waiting(oneshot::Receiver<Reply>, Pin<Box<Sleep>>),
-}
-
-/// Why a request has no result.
-#[derive(Debug)]
-pub enum RequestError {
-    /// The peer answered with an error.
-    Fault(Fault),
-    /// No answer came in time.
-    Deadline,
-    /// The connection ended first.
-    Closed,
-    /// Far too much is waiting to be sent already.
-    Full,
-    /// The answer was over the message limit.
-    TooLarge,
-    /// The params cannot be written as JSON.
-    Unserializable(serde_json::Error),
-    /// The result is not of the expected shape.
-    Unexpected(serde_json::Error),
 }
 
 impl Outgoing {
@@ -179,47 +149,3 @@ impl Drop for Request {
         self.cancel_at_peer();
     }
 }
-
-impl From<NotSent> for RequestError {
-    fn from(error: NotSent) -> RequestError {
-        match error {
-            NotSent::Full => RequestError::Full,
-            NotSent::Closed => RequestError::Closed,
-            NotSent::Unserializable(error) => RequestError::Unserializable(error),
-        }
-    }
-}
-
-impl fmt::Display for NotSent {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NotSent::Full => formatter.write_str("the peer does not read fast enough"),
-            NotSent::Closed => formatter.write_str("the connection has ended"),
-            NotSent::Unserializable(error) => {
-                write!(formatter, "the params cannot be written as JSON: {error}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for NotSent {}
-
-impl fmt::Display for RequestError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RequestError::Fault(fault) => write!(formatter, "the peer answered: {fault}"),
-            RequestError::Deadline => formatter.write_str("the peer did not answer in time"),
-            RequestError::Closed => formatter.write_str("the connection has ended"),
-            RequestError::Full => formatter.write_str("the peer does not read fast enough"),
-            RequestError::TooLarge => formatter.write_str("the peer's answer is over the message limit"),
-            RequestError::Unserializable(error) => {
-                write!(formatter, "the params cannot be written as JSON: {error}")
-            }
-            RequestError::Unexpected(error) => {
-                write!(formatter, "the peer's answer was not understood: {error}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for RequestError {}

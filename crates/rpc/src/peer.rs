@@ -4,9 +4,10 @@
 //! handler costs one request, not the connection; each message leaves in one write.
 
 use crate::connection::{Connection, End, Reply};
+use crate::errors::RequestError;
 use crate::framing::{Decoder, Frame, Refusal};
 use crate::message::{self, Fault, Id, Incoming, MessageHead, Outcome, Params};
-use crate::outgoing::{Outgoing, RequestError};
+use crate::outgoing::Outgoing;
 use crate::queue::{Batch, Load};
 use crate::{PeerOptions, Responder, Transport, transport};
 use serde_json::value::RawValue;

@@ -3,7 +3,7 @@
 //! It must not know what a frame means. Invariants: a push never waits; what was handed to the writer counts until it is
 //! written; small frames lie one after another in two buffers that are swapped, so that sending allocates nothing.
 
-use crate::outgoing::NotSent;
+use crate::errors::NotSent;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;

@@ -2,12 +2,12 @@
 //!
 //! Invariant: exactly one answer per request, also when a task is aborted or panics.
 
+use crate::cancellation::Cancellation;
 use crate::connection::Connection;
 use crate::message::{Fault, Id};
 use serde::Serialize;
 use std::fmt;
 use std::sync::Arc;
-use tokio::sync::watch;
 
 /// Answers one request, once, from anywhere. Dropped unanswered it answers -32603.
 #[must_use = "a dropped responder answers with an internal error"]
@@ -17,10 +17,6 @@ pub struct Responder {
     cancellation: Cancellation,
     answered: bool,
 }
-
-/// Tells that the peer no longer wants an answer. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Cancellation(Arc<watch::Sender<bool>>);
 
 impl Responder {
     pub(crate) fn new(connection: Arc<Connection>, id: Id) -> Responder {
@@ -79,29 +75,5 @@ impl Drop for Responder {
                 .answer_error(Some(&self.id), &Fault::internal("The request ended without an answer."));
         }
         self.connection.finish_request(&self.id, &self.cancellation);
-    }
-}
-
-impl Cancellation {
-    pub(crate) fn new() -> Cancellation {
-        Cancellation(Arc::new(watch::Sender::new(false)))
-    }
-
-    pub fn is_cancelled(&self) -> bool {
-        *self.0.borrow()
-    }
-
-    pub async fn cancelled(&self) {
-        let mut cancelled = self.0.subscribe();
-        // It fails only if the sender is gone, and `self` holds it.
-        let _ = cancelled.wait_for(|cancelled| *cancelled).await;
-    }
-
-    pub(crate) fn cancel(&self) {
-        self.0.send_replace(true);
-    }
-
-    pub(crate) fn is_same(&self, other: &Cancellation) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
     }
 }

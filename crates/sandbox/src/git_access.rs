@@ -6,19 +6,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::git_view::{GitAccess, GitView};
 use crate::grant::Grant;
 use crate::places::{Allowance, Sandbox};
 use crate::policy::{GitCopy, Mode};
 use crate::repositories::{self, GitPaths};
-
-/// What a command may do with the git directories of the workspace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum GitAccess {
-    #[default]
-    ReadOnly,
-    /// It may change a copy; commits, branches and other plain state are taken over when it ends.
-    Copy,
-}
 
 /// More git directories than this are not covered each by a mount.
 const MOST_COVERED: usize = 100;
@@ -54,18 +46,6 @@ const HOOKS: &[&str] = &[
     "prepare-commit-msg",
     "reference-transaction",
 ];
-
-/// The git directories of a workspace as a command gets them.
-#[derive(Debug, Default)]
-pub(crate) struct GitView {
-    pub(crate) protected: Vec<PathBuf>,
-    pub(crate) writable: Vec<PathBuf>,
-    pub(crate) copies: Vec<GitCopy>,
-    /// Git directories that the command cannot change.
-    pub(crate) covered: Vec<PathBuf>,
-    /// Paths that git would obey, which do not exist.
-    pub(crate) missing: Vec<PathBuf>,
-}
 
 impl Sandbox {
     pub(crate) fn git_view(&self, mode: Mode, allowance: &Allowance, found: &git::Found) -> GitView {

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use crate::due::DueLook;
-use crate::git_access::GitView;
+use crate::git_view::GitView;
 use crate::places::{Allowance, Sandbox};
 use crate::policy::{Mode, Policy};
+use crate::watch::{Running, Watch};
 
 /// How long the processes of a dropped run have to end.
 const END_TIME: Duration = Duration::from_secs(2);
@@ -60,38 +60,6 @@ impl Leftovers {
             texts.push(text.to_owned());
         }
         (!texts.is_empty()).then(|| texts.join(" "))
-    }
-}
-
-/// What runs in a workspace now, and the state that the last look saw.
-#[derive(Debug, Default)]
-pub(crate) struct Watch {
-    running: Vec<Running>,
-    next: u64,
-    before: git::Before,
-    due: DueLook,
-    /// Taken back before anybody could be told.
-    untold: Vec<PathBuf>,
-}
-
-#[derive(Debug)]
-struct Running {
-    id: u64,
-    /// Git directories that it cannot change.
-    covered: Vec<PathBuf>,
-    /// Protected links and where they led.
-    links: Vec<(PathBuf, PathBuf)>,
-    missing: Vec<PathBuf>,
-    /// Folders outside of the workspace that it can write.
-    writable: Vec<PathBuf>,
-}
-
-impl Watch {
-    /// What none of those that run can change.
-    fn covered(&self) -> Vec<PathBuf> {
-        let Some((first, others)) = self.running.split_first() else { return Vec::new() };
-        let by_all = |folder: &&PathBuf| others.iter().all(|other| other.covered.contains(folder));
-        first.covered.iter().filter(by_all).cloned().collect()
     }
 }
 

@@ -6,14 +6,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::connect::{self, CONNECT_ARGUMENT};
+pub use crate::memory::OVER_MEMORY;
 use crate::policy::Policy;
 use crate::suite::{self, ATTEMPT_ARGUMENT};
 
 /// The hidden first argument that makes the program the helper.
 pub const HELPER_ARGUMENT: &str = "__sandbox";
-
-/// The byte that the helper sends when it ended a command that took too much memory.
-pub const OVER_MEMORY: u8 = 2;
 
 /// The running program's own file, whatever became of its path.
 pub fn own_program() -> PathBuf {

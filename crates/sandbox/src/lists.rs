@@ -220,3 +220,6 @@ pub(crate) const STRICT_CACHES: &[(&str, &str)] = &[
 /// Below cargo's folder, which has its programs and its configuration beside them.
 pub(crate) const CARGO_CACHES: &[&str] =
     &["registry", "git", ".package-cache", ".package-cache-mutate", ".global-cache"];
+
+/// Folders that the wall makes anew.
+pub(crate) const REPLACED: &[&str] = &["/run", "/tmp", "/var/tmp"];

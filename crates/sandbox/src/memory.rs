@@ -34,6 +34,9 @@ fn total() -> Option<u64> {
     kilobytes.checked_mul(1024)
 }
 
+/// The byte that the helper sends when it ended a command that took too much memory.
+pub const OVER_MEMORY: u8 = 2;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,17 +12,18 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use platform::project_files;
 
-use crate::git_access::{GitAccess, GitView};
+use crate::git_view::{GitAccess, GitView};
 use crate::grant::Grant;
-use crate::guard::Watch;
 use crate::guarded;
 use crate::host_filter::HostFilter;
 use crate::own_ports::own_ports;
 use crate::policy::{Mode, Network, Policy};
 use crate::proxy::{Proxy, Upstream};
+use crate::real_path::real_path;
 use crate::registries::{self, Host};
 use crate::registry_credentials;
 use crate::temporary::Temporary;
+use crate::watch::Watch;
 use crate::{lists, memory};
 
 /// Variables that the policy looks at; `app` hands over those that are set.
@@ -310,7 +311,7 @@ impl Sandbox {
     /// Leads git's ssh through the proxy.
     fn ssh_command(&self) -> Option<(String, String)> {
         let program = self.facts.helper.canonicalize().ok()?;
-        // The path stands in a shell's line, and the line in ssh's own language.
+        // The path is in a shell's line, and the line in ssh's own language.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
         let program = program.to_str().filter(|program| program.chars().all(is_plain))?;
         let connect =
@@ -388,8 +389,8 @@ impl Sandbox {
             self.facts.roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
         hidden.retain(|path| !self.is_own_state(path));
         hidden.retain(|path| {
-            let path = path.canonicalize();
-            path.is_ok_and(|path| !roots.iter().any(|root| root.starts_with(&path)))
+            let path = real_path(path);
+            path.is_some_and(|path| !roots.iter().any(|root| root.starts_with(&path)))
         });
         hidden
     }

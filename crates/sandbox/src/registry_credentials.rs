@@ -99,7 +99,7 @@ const ADDRESSES: &[&str] = &[
     "GOPROXY",
 ];
 
-/// Words in a file of settings that stand beside a password, in small letters.
+/// Words beside a password in a file of settings, in lower case.
 const SIGNS: &[&str] =
     &["_auth", "token", "passw", "secret", "apikey", "api_key", "api-key", "privatekey", "keyfile"];
 

@@ -6,11 +6,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::lists::REPLACED;
 use crate::places::Sandbox;
 use crate::policy::Policy;
-
-/// Folders that the wall makes anew.
-const REPLACED: &[&str] = &["/run", "/tmp", "/var/tmp"];
 
 /// Files that say where a project begins: a script of it needs the folders beside its own.
 const PROJECT_FILES: &[&str] = &["package.json", "pyproject.toml", "setup.py", "go.mod"];

@@ -3,14 +3,14 @@
 //! Must not know accounts or commands. Invariants: entries are numbered from 1 without gaps and only added; a log in which
 //! an entry was changed, removed or put in does not verify; no entry has the text of a prompt or a token.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as SyncMutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use domain::store::AUDIT;
 use domain::{Failure, Store};
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, oneshot};
 
 /// Entries read at a time.
 const PAGE: usize = 500;
@@ -23,8 +23,15 @@ const LONGEST_DETAIL: usize = 300;
 #[derive(Clone)]
 pub struct Audit {
     store: Arc<dyn Store>,
-    /// One entry of this process is written at a time.
+    waiting: Arc<SyncMutex<Vec<WaitingEntry>>>,
+    /// One group of entries of this process is written at a time.
     writing: Arc<Mutex<()>>,
+}
+
+/// An entry that will be written with all others that wait: one wait for the disk serves them all.
+struct WaitingEntry {
+    body: String,
+    written: oneshot::Sender<Result<(), Failure>>,
 }
 
 /// What is written.
@@ -57,7 +64,7 @@ pub enum Verified {
 
 impl Audit {
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, writing: Arc::default() }
+        Self { store, waiting: Arc::default(), writing: Arc::default() }
     }
 
     /// Returns after the entry is stored.
@@ -71,21 +78,55 @@ impl Audit {
             "nonce": nonce.get(..8),
         })
         .to_string();
+        let (written, outcome) = oneshot::channel();
+        self.lock_waiting().push(WaitingEntry { body, written });
+        // A task of its own: a caller that goes away must not take the entries of others along.
+        tokio::spawn(self.clone().write_waiting());
+        outcome.await.unwrap_or_else(|_| Err(not_written()))
+    }
+
+    /// Writes what waits, in the order in which it came. Each caller starts one, so nothing waits for ever.
+    async fn write_waiting(self) {
         let _turn = self.writing.lock().await;
+        let group: Vec<WaitingEntry> = {
+            let mut waiting = self.lock_waiting();
+            let count = waiting.len().min(PAGE);
+            waiting.drain(..count).collect()
+        };
+        if group.is_empty() {
+            return;
+        }
+        let bodies: Vec<&str> = group.iter().map(|entry| entry.body.as_str()).collect();
+        let outcome = self.insert(&bodies).await;
+        for entry in group {
+            let _ = entry.written.send(outcome.clone());
+        }
+    }
+
+    async fn insert(&self, bodies: &[&str]) -> Result<(), Failure> {
         for _ in 0..TRIES {
-            let (number, previous) = match self.store.last_record(AUDIT).await? {
-                Some((key, value)) => (key.parse().unwrap_or(0_u64) + 1, hash_of(&value).to_owned()),
-                None => (1, String::new()),
+            let (mut number, mut hash) = match self.store.last_record(AUDIT).await? {
+                Some((key, value)) => (key.parse().unwrap_or(0_u64), hash_of(&value).to_owned()),
+                None => (0, String::new()),
             };
-            let key = key(number);
-            let value = format!("{} {body}", chain(&previous, &body));
-            if self.store.insert(AUDIT, &key, value.clone()).await?
-                || self.store.get(AUDIT, &key).await?.is_some_and(|stored| stored == value)
+            let mut records = Vec::with_capacity(bodies.len());
+            for body in bodies {
+                (number, hash) = (number + 1, chain(&hash, body));
+                records.push((key(number), format!("{hash} {body}")));
+            }
+            let Some((last, value)) = records.last().cloned() else { return Ok(()) };
+            // The last one stands for all: none is stored without the others.
+            if self.store.insert_all(AUDIT, records).await?
+                || self.store.get(AUDIT, &last).await?.is_some_and(|stored| stored == value)
             {
                 return Ok(());
             }
         }
-        Err(Failure::internal("The audit log could not be written."))
+        Err(not_written())
+    }
+
+    fn lock_waiting(&self) -> MutexGuard<'_, Vec<WaitingEntry>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Entries after a number, oldest first.
@@ -111,6 +152,10 @@ impl Audit {
             }
         }
     }
+}
+
+fn not_written() -> Failure {
+    Failure::internal("The audit log could not be written.")
 }
 
 fn entry(key: &str, value: &str) -> Entry {

@@ -10,7 +10,7 @@ use domain::{Command, Failure, SessionId};
 use serde_json::Value;
 
 use crate::caller::Role;
-use crate::guard::Policy;
+use crate::policy::Policy;
 
 /// The longest id of a chat that a client chooses, in bytes.
 const LONGEST_ID: usize = 200;
@@ -154,13 +154,6 @@ pub(crate) fn check_contexts(contexts: &[Context]) -> Result<(), Failure> {
             .hint("Write the address in the prompt: the agent fetches it by a call that is approved."));
     }
     Ok(())
-}
-
-pub(crate) fn least(one: Option<f64>, other: Option<f64>) -> Option<f64> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    }
 }
 
 /// Settings and logins of MCP servers are the server's.

@@ -13,35 +13,23 @@ use domain::command::{Reply, SessionInfo, UserPrompt, reply};
 use domain::link::{Engine, Envelope};
 use domain::queue::EventSender;
 use domain::store::SessionSummary;
-use domain::{Abilities, Command, Fact, Failure, FailureKind, FrontendId, SessionId, Store};
+use domain::{Abilities, Command, Fact, Failure, FrontendId, SessionId, Store};
 use tokio::sync::mpsc;
 
 use crate::audit::{Act, Audit};
 use crate::caller::{Caller, Role};
 use crate::client_input::{
     check_change, check_contexts, check_id, check_server_action, check_server_command, check_servers,
-    check_settings, detail_of, least, name_of,
+    check_settings, detail_of, name_of,
 };
 use crate::ledger::Ledger;
 use crate::limits::Limits;
+use crate::policy::{Policy, least};
 
 /// Chats that are remembered until they are stored.
 const MOST_OPENED: usize = 10_000;
 /// The longest name of a client.
 const LONGEST_CLIENT: usize = 60;
-
-/// What the administrator allows beyond the usual. By default nothing.
-#[derive(Clone, Debug, Default)]
-pub struct Policy {
-    /// Names of MCP servers that a client may bring with a chat.
-    pub servers: Vec<String>,
-    /// Names of variables that such a server may be given.
-    pub environment: Vec<String>,
-    /// Names of settings that a client may send.
-    pub settings: Vec<String>,
-    /// US dollars of all accounts together.
-    pub team_budget: Option<f64>,
-}
 
 /// The guard of one server. Cheap to clone.
 #[derive(Clone)]
@@ -485,10 +473,4 @@ fn foreign_folder(folder: &Path, workspaces: &[PathBuf]) -> Failure {
     };
     let told = format!("{} is not a folder that this server lets you open.", folder.display());
     Failure::user(told).hint(hint)
-}
-
-/// A budget that is used up.
-pub(crate) fn over_budget(who: &str, spent: f64, budget: f64) -> Failure {
-    Failure::new(FailureKind::Quota, format!("{who} has used ${spent:.2} of ${budget:.2}."))
-        .hint("Ask the administrator of the server for a higher budget.")
 }

@@ -1,7 +1,7 @@
 //! What accounts have spent: sums in the store, and a watcher for each chat in which an account's turn runs.
 //!
 //! Must not know HTTP. Invariants: sums survive the process; a turn is paid by the account that began it, and each of its
-//! calls once: by the purse where this process makes the call, else by the watcher; a chat whose turn runs is kept open,
+//! calls once: by the reservation where this process makes the call, else by the watcher; a chat whose turn runs is kept open,
 //! whether its client stays or not.
 
 use std::collections::HashMap;
@@ -17,16 +17,15 @@ use domain::{
 
 use crate::audit::{Act, Audit};
 use crate::caller::Caller;
-use crate::client_input::least;
-use crate::guard::over_budget;
-use crate::purse::Purses;
+use crate::policy::{least, over_budget};
+use crate::reservations::Reservations;
 
 /// US dollars by account.
 const SPENT: &str = "serve.spent";
 /// US dollars of all accounts.
 const TEAM: (&str, &str) = ("serve.team", "spent");
-/// The purse of all accounts; no account has this name.
-const TEAM_PURSE: &str = "";
+/// The balance of all accounts; no account has this name.
+const TEAM_ACCOUNT: &str = "";
 /// All accounts, in a sentence.
 const SERVER: &str = "This server";
 /// How long a call waits for other calls of its account.
@@ -45,7 +44,7 @@ struct Shared {
     team_budget: Option<f64>,
     /// The chats that are watched.
     watched: Mutex<HashMap<SessionId, Watched>>,
-    purses: Purses,
+    reservations: Reservations,
 }
 
 #[derive(Clone)]
@@ -87,19 +86,19 @@ impl Ledger {
             audit,
             team_budget,
             watched: Mutex::default(),
-            purses: Purses::default(),
+            reservations: Reservations::default(),
         }))
     }
 
     /// What an account has spent, in US dollars.
     pub async fn spent(&self, name: &str) -> Result<f64, Failure> {
         let stored = spent(self.0.store.as_ref(), name).await?;
-        Ok(self.0.purses.spent(name, stored))
+        Ok(self.0.reservations.spent(name, stored))
     }
 
     async fn team_spent(&self) -> Result<f64, Failure> {
         let stored = self.0.store.add(TEAM.0, TEAM.1, 0.0).await?;
-        Ok(self.0.purses.spent(TEAM_PURSE, stored))
+        Ok(self.0.reservations.spent(TEAM_ACCOUNT, stored))
     }
 
     /// The payer of the caller's turns in a chat, or of a call beside all chats.
@@ -110,7 +109,7 @@ impl Ledger {
 
     /// Parallel calls are let through while the most that they can cost fits into each budget; near its end one at a time.
     async fn reserve(&self, account: &Account, most: Option<f64>) -> Result<Reservation, Failure> {
-        let budgets = [(account.name.as_str(), account.budget), (TEAM_PURSE, self.0.team_budget)];
+        let budgets = [(account.name.as_str(), account.budget), (TEAM_ACCOUNT, self.0.team_budget)];
         if most.is_none() && budgets.iter().any(|(_, budget)| budget.is_some()) {
             return Err(Failure::user("A model without a known price cannot be used with a budget.")
                 .hint("Choose another model."));
@@ -118,7 +117,7 @@ impl Ledger {
         let amount = most.unwrap_or(0.0);
         let late = tokio::time::Instant::now() + RESERVE_DEADLINE;
         loop {
-            let changed = self.0.purses.changed();
+            let changed = self.0.reservations.changed();
             let mut changed = std::pin::pin!(changed);
             changed.as_mut().enable();
             if account.budget.is_some() {
@@ -127,7 +126,7 @@ impl Ledger {
             if self.0.team_budget.is_some() {
                 rest(SERVER, self.team_spent().await?, self.0.team_budget)?;
             }
-            if self.0.purses.take(&budgets, amount) {
+            if self.0.reservations.take(&budgets, amount) {
                 break;
             }
             if tokio::time::timeout_at(late, changed).await.is_err() {
@@ -145,7 +144,7 @@ impl Ledger {
     /// The sums of this process change at once, those of the store soon after.
     fn settle(&self, name: String, amount: f64, cost: f64) {
         let cost = if cost.is_finite() && cost > 0.0 { cost } else { 0.0 };
-        self.0.purses.give_back(&[name.as_str(), TEAM_PURSE], amount, cost);
+        self.0.reservations.give_back(&[name.as_str(), TEAM_ACCOUNT], amount, cost);
         if cost > 0.0
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {

@@ -123,7 +123,7 @@ fn use_one<K: Hash + Eq>(
     Ok(())
 }
 
-/// Forgets what says nothing any more; where that is not enough, everything.
+/// Forgets entries that are too old to count; where that is not enough, all of them.
 fn make_room<K, V>(known: &mut HashMap<K, V>, mut is_old: impl FnMut(&V) -> bool) {
     if known.len() < MOST {
         return;

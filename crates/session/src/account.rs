@@ -59,7 +59,7 @@ impl Account {
 /// What a provider's cache holds of a chat after a call.
 #[derive(Default)]
 pub struct Prefix {
-    /// The model, and what stands before the history.
+    /// The model, and what is before the history.
     head: Option<(String, u64, u64)>,
     /// The tools that the last request had.
     tools: KnownTools,

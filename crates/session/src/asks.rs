@@ -13,7 +13,7 @@ pub struct Asks {
     waiting: Mutex<HashMap<AskId, Waiting>>,
 }
 
-/// A question on its way to an answer. An answer that was given stands here until it is in the state.
+/// A question on its way to an answer. An answer that was given is here until it is in the state.
 enum Waiting {
     Open(oneshot::Sender<Answer>),
     Answered(Answer),

@@ -3,7 +3,7 @@
 //!
 //! Also owns the plain data that the layers above keep in a session: questions, remembered approvals, spending, offered
 //! tools. Must not know turns, tools, hooks, subagents, slash commands or settings: the layers above do their work behind
-//! [`SessionWork`]. Invariant: what a chat is stands in its log alone; everything else here is gone with the process.
+//! [`SessionWork`]. Invariant: the log alone says what a chat is; everything else here is gone with the process.
 
 #![warn(unreachable_pub)]
 

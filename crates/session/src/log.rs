@@ -132,7 +132,7 @@ impl SessionLog {
         self.lock().journal.published()
     }
 
-    /// Why the journal takes nothing any more.
+    /// Why the journal takes no further facts.
     pub fn failure(&self) -> Option<Failure> {
         self.lock().journal.failure()
     }
@@ -145,7 +145,7 @@ impl SessionLog {
         AskId(self.asks.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// Ids that stand in the journal are never given again.
+    /// Ids that are in the journal are never given again.
     fn skip_ids(&self, state: &State) {
         self.items.fetch_max(state.last_item(), Ordering::Relaxed);
         self.asks.fetch_max(state.last_ask(), Ordering::Relaxed);

@@ -28,7 +28,7 @@ pub struct SessionCore {
     pub steering: Steering,
     pub account: Account,
     pub roots: Arc<[PathBuf]>,
-    /// Cancelled when the actor has ended: nothing may be committed any more.
+    /// Cancelled when the actor has ended: nothing may be committed after that.
     pub closed: CancellationToken,
     /// The running turn, and what stops it.
     running: Mutex<Option<(TurnId, CancellationToken)>>,

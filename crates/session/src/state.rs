@@ -227,7 +227,7 @@ impl State {
     }
 }
 
-/// The item as it stands when its turn ends without it.
+/// The item as it is when its turn ends without it.
 fn interrupted(mut item: Item) -> Item {
     match &mut item.kind {
         ItemKind::AgentMessage { interrupted, .. } => *interrupted = true,

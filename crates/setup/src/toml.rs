@@ -7,7 +7,7 @@
 /// The first line of everything that is added.
 const MARK: &str = "# Added by `dragoman setup`; the same command with --undo removes it.";
 
-/// A text with `lines` at its end, or the reason why they cannot stand there.
+/// A text with `lines` at its end, or the reason why they cannot be there.
 pub(crate) fn append(text: &str, lines: &str) -> Result<String, String> {
     let without = remove(text, lines).unwrap_or_else(|| text.to_owned());
     for table in lines.lines().filter_map(header) {
@@ -50,7 +50,7 @@ fn line_end_length(text: &str) -> usize {
     if text.starts_with("\r\n") { 2 } else { usize::from(text.starts_with('\n')) }
 }
 
-/// `keys.normal` of `[keys.normal]`. What stands in brackets is not looked at.
+/// `keys.normal` of `[keys.normal]`. What is in brackets is not looked at.
 fn header(line: &str) -> Option<&str> {
     let rest = line.trim().strip_prefix('[')?;
     Some(rest.rsplit_once(']').map_or(rest, |(path, _)| path))

@@ -5,6 +5,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use domain::Failure;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
 use crate::error::{Trouble, column};
@@ -57,6 +58,28 @@ pub(crate) async fn insert(
         )
         .await?;
     Ok(connection.client.execute(&statement, &[&kind, &key, &value]).await? == 1)
+}
+
+/// All or none, because it is one statement. A second try after a lost answer may say no, as with `insert`.
+pub(crate) async fn insert_all(
+    connection: &mut Connection,
+    kind: &str,
+    records: &[(String, String)],
+) -> Result<bool, Trouble> {
+    let statement = connection
+        .statement(
+            "INSERT INTO dragoman.records (kind, key, value)
+             SELECT $1, one.key, one.value FROM unnest($2, $3) AS one (key, value)",
+            &[Type::TEXT, Type::TEXT_ARRAY, Type::TEXT_ARRAY],
+        )
+        .await?;
+    let (keys, values): (Vec<&str>, Vec<&str>) =
+        records.iter().map(|(key, value)| (key.as_str(), value.as_str())).unzip();
+    match connection.client.execute(&statement, &[&kind, &keys, &values]).await {
+        Ok(_) => Ok(true),
+        Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Says whether there was one.

@@ -133,7 +133,7 @@ pub(crate) async fn prepare(client: &mut Client, address: &Address) -> Result<()
     Ok(transaction.commit().await?)
 }
 
-/// `None` where there is no table of ours.
+/// `None` where the database has none of our tables.
 async fn version(client: &impl tokio_postgres::GenericClient) -> Result<Option<i32>, Trouble> {
     let row = client.query_one("SELECT to_regclass('dragoman.format') IS NOT NULL", &[]).await?;
     if !column::<bool>(&row, 0)? {

@@ -9,12 +9,10 @@ use rusqlite::{Connection, Row};
 
 use crate::encoded::{self, EncodedFact, FactOrder, IndexUpdate, MessageCount, PAGE, damaged_chat, decode};
 use crate::error::StoreError;
-use crate::index_row::IndexRow;
+use crate::fact_place::{MOST_FACTS, fact_key};
+use crate::index_row::{IndexRow, QUARTER};
 use crate::search::Words;
 use crate::{checksum, search};
-
-/// Milliseconds; lists find a chat by this part of its time. See `migrations`.
-pub(crate) const QUARTER: u64 = 250;
 
 /// The number and time that an append gave to its facts.
 #[derive(Clone, Copy, Debug)]
@@ -237,15 +235,5 @@ pub(crate) fn preview(
             return Ok(Some(Preview { title: row.title, facts }));
         }
         facts.extend(page);
-    }
-}
-
-pub(crate) const MOST_FACTS: u64 = u32::MAX as u64;
-
-/// A fact's primary key: the chat's key and the fact's number in one integer.
-pub(crate) fn fact_key(key: i64, number: u64) -> Result<i64, StoreError> {
-    match i64::try_from(number) {
-        Ok(low) if number <= MOST_FACTS => Ok(key << 32 | low),
-        _ => Err(Failure::user("This chat is full.").hint("Fork it or start a new one.").into()),
     }
 }

@@ -89,7 +89,7 @@ async fn copy_chat(from: &dyn Store, to: &dyn Store, id: &SessionId) -> Result<R
     Ok(Ok(newest - target))
 }
 
-/// SHA-256 of the first facts of a chat, as they stand in an export.
+/// SHA-256 of the first facts of a chat, as they are in an export.
 async fn checksum(store: &dyn Store, id: &SessionId, count: u64) -> Result<[u8; 32], Failure> {
     let mut hash = Sha256::new();
     let mut newest = 0;

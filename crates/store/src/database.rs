@@ -13,10 +13,8 @@ use rusqlite::{Connection, OpenFlags};
 use crate::error::StoreError;
 use crate::files::StoreFiles;
 use crate::log_damage::LogBefore;
+use crate::waiting::{BUSY_TIMEOUT, wait_for_others};
 use crate::{log, migrations, unused_bytes};
-
-/// The longest wait for a lock that another process holds.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The pause between two steps of maintenance: another process that waits for the lock gets it.
 pub(crate) const OTHERS_TURN: Duration = Duration::from_micros(300);
@@ -131,11 +129,6 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Sets how long the connection waits for a lock that another process holds.
-pub(crate) fn wait_for_others(connection: &mut Connection) -> rusqlite::Result<()> {
-    connection.busy_handler(Some(pause_for_others))
-}
-
 /// When several processes change the mode at once, SQLite returns "busy" without calling the busy handler.
 fn use_write_ahead_log(connection: &Connection) -> Result<(), StoreError> {
     let start = Instant::now();
@@ -157,14 +150,4 @@ fn use_write_ahead_log(connection: &Connection) -> Result<(), StoreError> {
             Err(error) => return Err(error),
         }
     }
-}
-
-/// A commit takes about as long as a disk write, so short and steady pauses keep several processes fair.
-fn pause_for_others(tries: i32) -> bool {
-    const SHORT: Duration = Duration::from_micros(100);
-    const LONG: Duration = Duration::from_millis(5);
-    const SHORT_TRIES: i32 = 200;
-    const MOST_TRIES: i32 = SHORT_TRIES + (BUSY_TIMEOUT.as_millis() / LONG.as_millis()) as i32;
-    std::thread::sleep(if tries < SHORT_TRIES { SHORT } else { LONG });
-    tries < MOST_TRIES
 }

@@ -14,11 +14,14 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use crate::checksum;
 use crate::encoded::{IndexUpdate, damaged_chat};
 use crate::error::StoreError;
-use crate::salvage;
+use crate::scan;
 
 /// In the order of `IndexRow::read`.
 pub(crate) const COLUMNS: &str =
     "key, id, title, model, workspace, parent, created, updated, messages, newest, unsummed, sum";
+
+/// Milliseconds; lists find a chat by this part of its time. See `migrations`.
+pub(crate) const QUARTER: u64 = 250;
 
 /// What lists show in place of a title that cannot be trusted.
 const DAMAGED_TITLE: &str = "(damaged: run `dragoman store check`)";
@@ -62,7 +65,7 @@ impl IndexRow {
     pub(crate) fn readable(connection: &Connection) -> HashMap<String, Self> {
         let mut rows = HashMap::new();
         let query = format!("SELECT {COLUMNS} FROM sessions NOT INDEXED ORDER BY key");
-        salvage::scan(connection, &query, |row| {
+        scan::scan(connection, &query, |row| {
             let row = Self::read(row);
             rows.insert(row.id.clone(), row);
         });

@@ -246,6 +246,16 @@ impl Store for Journal {
         Box::pin(self.write(|reply| write_value(Task::new(reply, insert))))
     }
 
+    fn insert_all<'a>(
+        &'a self,
+        kind: &'a str,
+        records: Vec<(String, String)>,
+    ) -> BoxFuture<'a, Result<bool, Failure>> {
+        let kind = kind.to_owned();
+        let insert = move |connection: &Connection| key_values::insert_all(connection, &kind, &records);
+        Box::pin(self.write(|reply| write_value(Task::new(reply, insert))))
+    }
+
     fn remove<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<bool, Failure>> {
         let (kind, key) = (kind.to_owned(), key.to_owned());
         let remove = move |connection: &Connection| {

@@ -36,6 +36,23 @@ pub(crate) fn insert(
     Ok(statement.execute([kind, key, value])? == 1)
 }
 
+/// All or none. It runs inside a write transaction, so no other process can take a key after the look.
+pub(crate) fn insert_all(
+    connection: &Connection,
+    kind: &str,
+    records: &[(String, String)],
+) -> Result<bool, StoreError> {
+    for (key, _) in records {
+        if get(connection, kind, key)?.is_some() {
+            return Ok(false);
+        }
+    }
+    for (key, value) in records {
+        insert(connection, kind, key, value)?;
+    }
+    Ok(true)
+}
+
 /// Says whether there was one.
 pub(crate) fn remove(connection: &Connection, kind: &str, key: &str) -> Result<bool, StoreError> {
     Ok(connection.execute("DELETE FROM records WHERE kind = ?1 AND key = ?2", [kind, key])? == 1)

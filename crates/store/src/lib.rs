@@ -15,6 +15,7 @@ mod database;
 mod deletion;
 mod encoded;
 mod error;
+mod fact_place;
 mod files;
 mod index_row;
 mod journal;
@@ -26,19 +27,23 @@ mod log_damage;
 mod migrations;
 mod record;
 mod repair;
+mod repaired;
 mod restoring;
 mod salvage;
+mod scan;
 mod search;
 mod searchable;
 mod unused_bytes;
+mod waiting;
 mod worker;
 mod writer;
 
 pub use check::check_file;
 pub use copying::{Migrated, migrate};
 pub use journal::Journal;
-pub use record::{export_line, import_line};
-pub use repair::{DamagedChat, Repair, Repaired, repair};
+pub use record::{Stored, export_line, import_line};
+pub use repair::{Repair, repair};
+pub use repaired::{DamagedChat, Repaired};
 
 /// What another store of the same facts needs: their stored form, and the rules of the index and of the search.
 pub mod shared {

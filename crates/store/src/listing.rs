@@ -10,11 +10,10 @@ use std::iter::Peekable;
 use domain::store::{ListFilter, ListPosition, SessionSummary};
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use crate::chat::QUARTER;
 use crate::error::StoreError;
-use crate::index_row::{COLUMNS, IndexRow};
+use crate::index_row::{COLUMNS, IndexRow, QUARTER};
 use crate::record::to_json;
-use crate::salvage;
+use crate::scan;
 
 /// The same words as in the index `sessions_of_several_folders`, or SQLite does not use it.
 const SEVERAL_FOLDERS: &str = "workspace LIKE '%\",\"%'";
@@ -29,7 +28,7 @@ pub(crate) fn list(connection: &Connection, filter: &ListFilter) -> Result<Vec<S
 /// Where the table or its indexes are damaged: the rows that can be read, and the ids of the others.
 fn list_readable(connection: &Connection, filter: &ListFilter) -> Vec<SessionSummary> {
     let mut rows = IndexRow::readable(connection);
-    salvage::scan(connection, salvage::IDS, |row| {
+    scan::scan(connection, scan::IDS, |row| {
         if let (Ok(key), Ok(id)) = (row.get::<_, i64>(0), row.get::<_, String>(1)) {
             rows.entry(id.clone()).or_insert_with(|| IndexRow::lost(key, id));
         }

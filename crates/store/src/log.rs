@@ -10,8 +10,8 @@ use std::time::Duration;
 use domain::Failure;
 use rusqlite::Connection;
 
-use crate::database;
 use crate::error::StoreError;
+use crate::waiting;
 
 /// Frames (pages of 4 KiB) after which an idle writer writes the log back, and a busy one. The second is the length that the file
 /// keeps: SQLite then begins it anew at its start and cuts what is longer.
@@ -68,6 +68,6 @@ fn briefly<T>(
 ) -> Result<T, StoreError> {
     connection.busy_timeout(SHORT_WAIT)?;
     let outcome = act(connection);
-    database::wait_for_others(connection)?;
+    waiting::wait_for_others(connection)?;
     outcome
 }

@@ -15,9 +15,10 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::error::StoreError;
 use crate::files::{self, StoreFiles};
+use crate::repaired::Repaired;
 use crate::restoring::{Restoring, Staging};
 use crate::salvage::DamagedFile;
-use crate::{database, key_values, lease, log, unused_bytes};
+use crate::{database, key_values, lease, log, unused_bytes, waiting};
 
 /// Tries to put the new file in place while other processes use the old one, and the pause between two.
 const TRIES: usize = 100;
@@ -26,29 +27,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Tries to take the lock while other processes look at it, and to copy the file while one writes its log back.
 const LOCK_TRIES: usize = 50;
 const COPY_TRIES: usize = 10;
-
-/// What a repair did.
-#[derive(Debug, Default)]
-pub struct Repaired {
-    pub chats: u64,
-    pub facts: u64,
-    /// Chats that are not whole any more.
-    pub damaged: Vec<DamagedChat>,
-    /// The copy of the damaged file; none where this run only finished what an earlier one had begun.
-    pub copy: Option<PathBuf>,
-    /// What an earlier repair had saved before it was interrupted, where the store was used since.
-    pub aside: Option<PathBuf>,
-}
-
-#[derive(Debug)]
-pub struct DamagedChat {
-    pub id: String,
-    pub title: Option<String>,
-    /// Facts.
-    pub saved: u64,
-    /// Facts, at least.
-    pub lost: u64,
-}
 
 /// A repair that has begun: nobody can take the lease of a chat until it is dropped, and the file is copied.
 pub struct Repair {
@@ -312,6 +290,6 @@ fn open(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
     unused_bytes::zero_on_write(&connection)?;
-    database::wait_for_others(&mut connection)?;
+    waiting::wait_for_others(&mut connection)?;
     Ok(connection)
 }

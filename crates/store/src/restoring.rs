@@ -11,13 +11,14 @@ use domain::event::{Notice, SessionOpened};
 use domain::{Fact, Failure, Level, SessionId};
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::chat::{self, MOST_FACTS, fact_key};
+use crate::chat;
 use crate::encoded::EncodedFact;
 use crate::error::StoreError;
+use crate::fact_place::{self, MOST_FACTS, fact_key};
 use crate::files;
 use crate::record::decode_fact;
-use crate::repair::{DamagedChat, Repaired};
-use crate::salvage::{self, DamagedFile, KnownChat, StoredFact};
+use crate::repaired::{DamagedChat, Repaired};
+use crate::salvage::{DamagedFile, KnownChat, StoredFact};
 
 /// Facts of a chat that are held in memory together.
 const BATCH: usize = 256;
@@ -69,12 +70,12 @@ impl Staging {
             .connection
             .prepare_cached("SELECT place FROM facts WHERE place BETWEEN ?1 AND ?2 ORDER BY place")?;
         let places = statement.query_map(range, |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()?;
-        Ok(places.into_iter().map(|place| salvage::split(place).1).collect())
+        Ok(places.into_iter().map(|place| fact_place::split(place).1).collect())
     }
 
     /// The newest number that the damaged file shows for a chat.
     fn last_changed(&self, key: i64) -> u64 {
-        let places = self.changed.iter().map(|place| salvage::split(*place));
+        let places = self.changed.iter().map(|place| fact_place::split(*place));
         places.filter(|(chat, _)| *chat == key).map(|(_, number)| number).max().unwrap_or(0)
     }
 

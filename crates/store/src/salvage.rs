@@ -11,17 +11,14 @@ use std::path::Path;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Row};
 
-use crate::chat::{MOST_FACTS, fact_key};
 use crate::checksum;
+use crate::fact_place::{fact_key, split};
 use crate::index_row::{self, IndexRow};
 use crate::record::decode_fact;
+use crate::scan::{self, IDS};
 
 /// Facts of one chat that are asked for one by one.
 const MOST_LOOKUPS: u64 = 1_000_000;
-
-/// The keys and ids of chats as the index of ids has them: it does not read the table.
-pub(crate) const IDS: &str =
-    "SELECT key, id FROM sessions INDEXED BY sqlite_autoindex_sessions_1 ORDER BY id";
 
 /// A fact as it is stored.
 pub(crate) struct StoredFact {
@@ -154,44 +151,6 @@ impl DamagedFile {
     }
 
     fn scan(&self, query: &str, see: impl FnMut(&Row<'_>)) {
-        scan(&self.connection, query, see);
+        scan::scan(&self.connection, query, see);
     }
-}
-
-/// Shows the rows of a query that ends with its order, up to the first error, then from the other end.
-pub(crate) fn scan(connection: &Connection, query: &str, mut see: impl FnMut(&Row<'_>)) {
-    for query in [query.to_owned(), backwards(query)] {
-        if scan_one_way(connection, &query, &mut see).is_ok() {
-            return;
-        }
-    }
-}
-
-fn scan_one_way(
-    connection: &Connection,
-    query: &str,
-    see: &mut impl FnMut(&Row<'_>),
-) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare(query)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        see(row);
-    }
-    Ok(())
-}
-
-/// The same query from its other end.
-fn backwards(query: &str) -> String {
-    match query.split_once(" ORDER BY ") {
-        Some((select, order)) => {
-            let order: Vec<String> = order.split(", ").map(|column| format!("{column} DESC")).collect();
-            format!("{select} ORDER BY {}", order.join(", "))
-        }
-        None => query.to_owned(),
-    }
-}
-
-/// The chat and the number in it that a place names.
-pub(crate) fn split(place: i64) -> (i64, u64) {
-    (place >> 32, place.cast_unsigned() & MOST_FACTS)
 }

@@ -93,7 +93,7 @@ impl<T: Send, F: FnMut(&Connection) -> Result<T, StoreError> + Send> Work for Ta
 
     fn reply(self: Box<Self>, outcome: Result<(), Failure>) {
         let Task { done, reply, .. } = *self;
-        // An error means that the caller has gone; the write stands all the same.
+        // An error means that the caller has gone; the write is kept all the same.
         let _ = reply.send(outcome.and_then(|()| done.ok_or_else(Failure::closed)));
     }
 }

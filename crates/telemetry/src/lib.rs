@@ -15,11 +15,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use domain::{Failure, SessionId};
+use domain::Failure;
 use llm::Network;
 use tokio::sync::{mpsc, oneshot};
 
 pub use observe::{observe_model, observe_store};
+pub use recorder::IsSubagent;
 use recorder::Signal;
 
 /// Signals that wait for the exporter.
@@ -38,9 +39,6 @@ struct Queue {
 }
 
 static QUEUE: OnceLock<Queue> = OnceLock::new();
-
-/// Whether a chat is one of a subagent.
-pub type IsSubagent = fn(&SessionId) -> bool;
 
 /// Starts the exporter where the settings ask for it. The first workspace of a process decides.
 pub fn start(

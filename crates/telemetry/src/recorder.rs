@@ -7,9 +7,11 @@ use domain::SessionId;
 use domain::model::Tokens;
 use serde_json::Value;
 
-use super::IsSubagent;
 use super::encode::{Attribute, SpanKind, SpanPlace, attribute, span};
 use super::metrics::{Distribution, Labels, Metrics, Sum};
+
+/// Whether a chat is one of a subagent.
+pub type IsSubagent = fn(&SessionId) -> bool;
 
 /// Chats whose turn is under way, and subagents that were started.
 const MOST_CHATS: usize = 4096;

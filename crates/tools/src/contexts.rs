@@ -20,12 +20,12 @@ use crate::edit::disk;
 use crate::edit::files::{Files, blocking};
 use crate::edit::line_ends::NormalizedText;
 use crate::edit::seen::{SeenVia, TextStamp};
+use crate::glob_search;
 use crate::index::Indexes;
 use crate::options::Limits;
 use crate::paths::{ForbiddenPaths, ResolvedPath};
 use crate::tool::directory_tree::tree;
 use crate::tool::fetch_url::{page, window};
-use crate::tool::glob;
 use crate::tool::read_file::{LineWindow, load_document, load_image, load_text};
 use crate::walk::Walk;
 use crate::web::fetch::Fetcher;
@@ -132,8 +132,9 @@ impl domain::files::Files for Contexts {
                 let (root, pattern) =
                     (self.resolve_inside(root, &scope).map_err(Failure::user)?, pattern.clone());
                 let limits = self.files.limits.clone();
-                let find =
-                    blocking(move || glob::find_files(&root, &pattern, &limits, CancellationToken::new()));
+                let find = blocking(move || {
+                    glob_search::find_files(&root, &pattern, &limits, CancellationToken::new())
+                });
                 paths.extend(find.await.map_err(Failure::user)?.paths);
             }
             Ok(paths)

@@ -12,8 +12,8 @@ use domain::tool::{Invocation, ToolResult};
 use domain::{Failure, HostCall};
 
 use crate::edit::files::{Files, unless_cancelled};
+use crate::glob_search::{FoundFiles, compile, full_pattern};
 use crate::paths::ResolvedPath;
-use crate::tool::glob::{FoundFiles, compile, full_pattern};
 
 /// The bytes an editor has of a file; `None` where it has none or too many.
 pub(crate) async fn read_bytes(

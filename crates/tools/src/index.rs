@@ -108,7 +108,7 @@ impl FileIndex {
         drop(self.current());
     }
 
-    /// The best matches, best first; the same for the same tree. Empty text: what stands nearest to the top.
+    /// The best matches, best first; the same for the same tree. Empty text: what is nearest to the top.
     pub async fn query(&self, text: &str, limit: usize) -> Vec<FoundPath> {
         let began = Instant::now();
         let mut walks = self.walks.subscribe();

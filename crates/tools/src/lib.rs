@@ -10,6 +10,7 @@ pub mod edit;
 mod editor;
 mod git_guard;
 mod git_history;
+mod glob_search;
 pub mod index;
 pub mod jobs;
 mod lenient;

@@ -62,7 +62,7 @@ pub struct Confine {
     pub grants: Vec<Grant>,
     /// Commands that the sandbox contains are asked about as all others are.
     pub asks: bool,
-    /// What persons granted to projects.
+    /// What people granted to projects.
     pub given: ProjectGrants,
 }
 

@@ -6,6 +6,8 @@
 )]
 
 use std::fs;
+use std::io::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use undo::{Limits, TurnKey, UndoStore};
@@ -46,10 +48,52 @@ fn main() {
     );
     row("before a later command, p50 and p99 (target 150)", before);
     row("after a later command, p50 and p99", after);
+    let changing = (22..42).map(|turn| changing_command(&store, &key(turn), &root)).collect();
+    row("before and after a command that changes a file (target 130)", changing);
+    let written = (42..92).map(|turn| written_file(&store, &key(turn), &root)).collect();
+    row("before and after a written file (target 5)", written);
+    let floor = (0..50).map(|_| floor(folder.path())).collect();
+    row("floor: two small files written and synced", floor);
     let start = Instant::now();
     let restarted = UndoStore::new(folder.path().join("undo"), Limits::default());
     restarted.before_command(&key(30), &[root]).unwrap();
     println!("{:<58} {:>10.1} ms", "first command of a new process", millis(start.elapsed()));
+}
+
+/// A review as before every command that may destroy, both scans, and what is written.
+fn changing_command(store: &UndoStore, key: &TurnKey, root: &Path) -> Duration {
+    let roots = [root.to_owned()];
+    let start = Instant::now();
+    store.unrecoverable(&roots).unwrap();
+    let snapshot = store.before_command(key, &roots).unwrap();
+    let spent = start.elapsed();
+    fs::write(root.join("folder-3/file-150.txt"), format!("turn {}\n", key.turn)).unwrap();
+    let start = Instant::now();
+    store.after_command(snapshot).unwrap();
+    spent + start.elapsed()
+}
+
+fn written_file(store: &UndoStore, key: &TurnKey, root: &Path) -> Duration {
+    let file = root.join("folder-4/file-200.txt");
+    let start = Instant::now();
+    store.unrecoverable_at(std::slice::from_ref(&file), &[root.to_owned()]).unwrap();
+    store.before_write(key, &file).unwrap();
+    let spent = start.elapsed();
+    fs::write(&file, format!("turn {}\n", key.turn)).unwrap();
+    let start = Instant::now();
+    store.after_write(key, &file).unwrap();
+    spent + start.elapsed()
+}
+
+/// The former bytes and a line of the log are on disk before a tool writes.
+fn floor(folder: &Path) -> Duration {
+    let start = Instant::now();
+    for name in ["one", "other"] {
+        let mut file = fs::File::create(folder.join(name)).unwrap();
+        file.write_all(b"some bytes").unwrap();
+        file.sync_data().unwrap();
+    }
+    start.elapsed()
 }
 
 fn millis(time: Duration) -> f64 {

@@ -5,59 +5,48 @@
 //! that are on disk, it stores them first; a kill at any moment leaves a usable store; links are never followed.
 
 mod build_folders;
+mod coverage;
 mod due;
 mod error;
 mod git;
 mod index;
+mod limits;
 mod objects;
 mod pending;
 mod plan;
 mod private;
 mod record;
+mod refresh;
 mod restore;
 mod retention;
 mod scan;
 mod snapshot;
 mod state;
+mod store_size;
 mod turns;
+mod unrecoverable;
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant, SystemTime};
 
+pub use coverage::Coverage;
 pub use due::{DueNote, InterruptedCommand};
 use error::At;
 pub use error::UndoError;
-use index::Index;
+pub use limits::Limits;
 use objects::Objects;
 pub use plan::{Action, Plan, Step};
+use refresh::{KnownIndex, RecentScan};
 pub use restore::Outcome;
 pub use retention::DiskUse;
-pub use snapshot::{CommandSnapshot, Coverage};
+pub use snapshot::CommandSnapshot;
 pub use state::{FileState, StoredPath};
 pub use turns::TurnSummary;
-
-/// How much the store may hold.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
-    /// Bytes of one file.
-    pub file: u64,
-    /// Bytes of all contents.
-    pub total: u64,
-    /// Files and folders of one workspace. A larger one, such as a home folder, is not covered.
-    pub entries: usize,
-    /// The longest wait for another process that tidies the store.
-    pub lock_timeout: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { file: 64 << 20, total: 2 << 30, entries: 400_000, lock_timeout: Duration::from_secs(10) }
-    }
-}
 
 /// A turn of an owner.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -72,17 +61,14 @@ pub struct UndoStore {
     limits: Limits,
     objects: Objects,
     /// By root.
-    indexes: Mutex<HashMap<PathBuf, CachedIndex>>,
+    indexes: Mutex<HashMap<PathBuf, KnownIndex>>,
+    /// How often this store has recorded something: a scan is used once more only while nothing was.
+    recorded: AtomicU64,
+    recent: Mutex<Vec<RecentScan>>,
     /// Baselines of commands that this process runs.
     live: Mutex<HashSet<PathBuf>>,
     /// Roots with too many entries; they are not walked again.
     too_large: Mutex<HashSet<PathBuf>>,
-}
-
-struct CachedIndex {
-    /// Of the file it was read from: another process may replace the file.
-    stamp: Option<scan::Stamp>,
-    index: Arc<Index>,
 }
 
 impl UndoStore {
@@ -94,6 +80,8 @@ impl UndoStore {
             limits,
             objects,
             indexes: Mutex::default(),
+            recorded: AtomicU64::new(0),
+            recent: Mutex::default(),
             live: Mutex::default(),
             too_large: Mutex::default(),
         }
@@ -101,7 +89,6 @@ impl UndoStore {
 
     /// Keeps other processes from tidying the store while contents are stored that no record names yet.
     fn lock(&self) -> Result<File, UndoError> {
-        private::create_folder(&self.folder).at("create", &self.folder)?;
         let path = self.folder.join("lock");
         let file = private::append_to(&path).at("open", &path)?;
         let start = Instant::now();

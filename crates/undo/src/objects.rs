@@ -1,19 +1,19 @@
 //! Contents by their hash.
 //!
 //! Must not know paths of a workspace beyond the one it reads, nor turns. Invariants: an object's name is the hash of its
-//! bytes; an object never changes; a reader gets the right bytes or an error.
+//! bytes; an object that is whole never changes; a reader gets the right bytes or an error.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 
-use crate::Limits;
+use crate::limits::Limits;
 use crate::private;
 use crate::state::Hash;
+use crate::store_size::StoreSize;
 
 /// A file up to this size is read into memory once; a larger one is copied while it is hashed.
 const IN_MEMORY: u64 = 256 << 10;
@@ -24,8 +24,7 @@ const SYNCED_ONE_BY_ONE: usize = 16;
 pub(crate) struct Objects {
     folder: PathBuf,
     limits: Limits,
-    /// Bytes of all objects, counted at the first need.
-    used: OnceLock<AtomicU64>,
+    size: StoreSize,
     /// Files of the store that may not be on disk yet.
     unsynced: Mutex<Vec<PathBuf>>,
 }
@@ -33,13 +32,14 @@ pub(crate) struct Objects {
 /// The outcome of storing a file.
 pub(crate) enum Stored {
     Held(Hash, u64),
-    /// Over a limit, or not a plain file any more.
+    /// Over a limit, or no longer a plain file.
     Refused,
 }
 
 impl Objects {
     pub(crate) fn new(folder: PathBuf, limits: Limits) -> Self {
-        Self { folder, limits, used: OnceLock::new(), unsynced: Mutex::default() }
+        let size = StoreSize::new(folder.with_extension("size"));
+        Self { folder, limits, size, unsynced: Mutex::default() }
     }
 
     pub(crate) fn path(&self, hash: &Hash) -> PathBuf {
@@ -49,11 +49,7 @@ impl Objects {
 
     /// Bytes of all objects, about.
     pub(crate) fn used(&self) -> u64 {
-        self.counter().load(Ordering::Relaxed)
-    }
-
-    fn counter(&self) -> &AtomicU64 {
-        self.used.get_or_init(|| AtomicU64::new(self.all().map(|(_, _, size)| size).sum()))
+        self.size.bytes(|| self.all().map(|(_, _, size)| size).sum())
     }
 
     /// Path, hash and size of every object.
@@ -68,12 +64,15 @@ impl Objects {
         })
     }
 
-    pub(crate) fn remove(&self, path: &Path, size: u64) {
-        if fs::remove_file(path).is_ok() {
-            let _ = self
-                .counter()
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| Some(used.saturating_sub(size)));
+    /// Removes every object that is not wanted. Must run while no other process stores any.
+    pub(crate) fn retain(&self, is_wanted: impl Fn(&Hash) -> bool) {
+        let mut left = 0;
+        for (path, hash, size) in self.all().collect::<Vec<_>>() {
+            if is_wanted(&hash) || fs::remove_file(&path).is_err() {
+                left += size;
+            }
         }
+        self.size.set(left);
     }
 
     /// Stores the bytes that the file has now. A link is not followed.
@@ -100,12 +99,13 @@ impl Objects {
     pub(crate) fn store_bytes(&self, bytes: &[u8]) -> io::Result<Stored> {
         let (hash, size) = (Hash::of(bytes), bytes.len() as u64);
         let path = self.path(&hash);
-        if !path.exists() {
+        // A kill or a power cut may have left a name without all of its bytes.
+        if !has_size(&path, size) {
             if self.is_full(size) {
                 return Ok(Stored::Refused);
             }
-            private::replace(&path, bytes)?;
-            self.counter().fetch_add(size, Ordering::Relaxed);
+            private::create_or_replace(&path, bytes)?;
+            self.count_more(size);
             self.must_sync(path);
         }
         Ok(Stored::Held(hash, size))
@@ -118,6 +118,7 @@ impl Objects {
 
     /// Waits until everything that was stored is on disk: a power cut must not take what a command is about to delete.
     pub(crate) fn sync(&self) -> io::Result<()> {
+        self.flush_size();
         let files = std::mem::take(&mut *self.unsynced.lock().unwrap_or_else(PoisonError::into_inner));
         if files.len() > SYNCED_ONE_BY_ONE && platform::sync_file_system(&self.folder)? {
             return Ok(());
@@ -134,6 +135,17 @@ impl Objects {
         Ok(())
     }
 
+    /// Lets other processes know how large the store is; that file is no promise, so an error is none.
+    pub(crate) fn flush_size(&self) {
+        if let Err(error) = self.size.flush() {
+            tracing::warn!(%error, "the size of the undo store cannot be written");
+        }
+    }
+
+    fn count_more(&self, size: u64) {
+        self.size.add(i64::try_from(size).unwrap_or(i64::MAX));
+    }
+
     fn is_full(&self, more: u64) -> bool {
         self.used() + more > self.limits.total
     }
@@ -146,12 +158,12 @@ impl Objects {
         let outcome = clone_or_copy(source, &mut copy, self.limits.file).and_then(|copied| {
             let Some((hash, size)) = copied else { return Ok(Stored::Refused) };
             let path = self.path(&hash);
-            if path.exists() {
+            if has_size(&path, size) {
                 return Ok(Stored::Held(hash, size));
             }
             private::create_folder(path.parent().unwrap_or(&self.folder))?;
             platform::replace_file(&temporary, &path)?;
-            self.counter().fetch_add(size, Ordering::Relaxed);
+            self.count_more(size);
             self.must_sync(path);
             Ok(Stored::Held(hash, size))
         });
@@ -186,6 +198,10 @@ impl Objects {
         }
         outcome
     }
+}
+
+fn has_size(path: &Path, size: u64) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.len() == size)
 }
 
 /// Returns the copy's hash and size, or `None` where it is larger than `limit`.

@@ -39,18 +39,46 @@ pub(crate) fn is_temporary_of(name: &OsStr, pid: u32) -> bool {
 
 /// Replaces a file of the store as a whole.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace_open(path, content).map(drop)
+}
+
+/// The same, and the file that was written: another process may have replaced it since.
+pub(crate) fn replace_open(path: &Path, content: &[u8]) -> io::Result<File> {
     let folder = path.parent().unwrap_or(Path::new("/"));
-    create_folder(folder)?;
-    let (temporary, mut file) = temporary(folder)?;
+    let (temporary, mut file) = in_folder(folder, || temporary(folder))?;
     let written = file.write_all(content).and_then(|()| platform::replace_file(&temporary, path));
     if written.is_err() {
         let _ = fs::remove_file(&temporary);
     }
-    written
+    written.map(|()| file)
+}
+
+/// Makes a file of the store that is known by its size and its hash, so that a part of it, which a kill leaves, harms nobody:
+/// one step less than [`replace`], which is for a name that is taken.
+pub(crate) fn create_or_replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let open = || OpenOptions::new().write(true).create_new(true).private().open(path);
+    match in_folder(path.parent().unwrap_or(Path::new("/")), open) {
+        Ok(mut file) => file.write_all(content).inspect_err(|_| {
+            let _ = fs::remove_file(path);
+        }),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => replace(path, content),
+        Err(error) => Err(error),
+    }
 }
 
 /// Opens a log for appending; creates it where it does not exist.
 pub(crate) fn append_to(path: &Path) -> io::Result<File> {
-    create_folder(path.parent().unwrap_or(Path::new("/")))?;
-    OpenOptions::new().read(true).append(true).create(true).private().open(path)
+    let open = || OpenOptions::new().read(true).append(true).create(true).private().open(path);
+    in_folder(path.parent().unwrap_or(Path::new("/")), open)
+}
+
+/// Makes a file in a folder, which mostly exists.
+fn in_folder<T>(folder: &Path, make: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    match make() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            create_folder(folder)?;
+            make()
+        }
+        made => made,
+    }
 }

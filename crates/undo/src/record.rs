@@ -32,14 +32,27 @@ pub(crate) enum Line {
     Before { path: StoredPath, state: FileState },
     /// A file tool has written.
     After { path: StoredPath, state: FileState },
-    /// A command is about to run; `baseline` names the file that holds the state of `root`.
+    /// A command of an earlier version is about to run; the file `baseline` holds the state of `root`.
     Command { root: StoredPath, baseline: String },
+    /// A command is about to run; the first `length` bytes of the file `baseline`, or all of it, hold the state of `root`. An
+    /// earlier version cannot read such a file, and must not take it for an empty one.
+    CommandBegan { root: StoredPath, baseline: String, length: Option<u64> },
     /// A command has ended.
     Changes { changes: Vec<Change> },
     /// Files that the store does not hold.
     Uncovered { paths: Vec<StoredPath> },
     /// An undo was taken back.
     Redone,
+}
+
+/// Where the state of a root before a command is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Baseline {
+    pub(crate) root: PathBuf,
+    /// A file beside the log.
+    pub(crate) name: String,
+    /// What the file has beyond this came later.
+    pub(crate) length: Option<u64>,
 }
 
 /// A whole log.
@@ -56,8 +69,7 @@ pub(crate) struct Record {
     pub(crate) redone: bool,
     /// Paths that file tools wrote.
     pub(crate) written: BTreeSet<PathBuf>,
-    /// Root and baseline of each command.
-    pub(crate) commands: Vec<(PathBuf, String)>,
+    pub(crate) commands: Vec<Baseline>,
 }
 
 impl Record {
@@ -92,7 +104,12 @@ impl Record {
                     known.after = Some(state);
                 }
             }
-            Line::Command { root, baseline } => self.commands.push((root.0, baseline)),
+            Line::Command { root, baseline } => {
+                self.commands.push(Baseline { root: root.0, name: baseline, length: None });
+            }
+            Line::CommandBegan { root, baseline, length } => {
+                self.commands.push(Baseline { root: root.0, name: baseline, length });
+            }
             Line::Changes { changes } => changes.into_iter().for_each(|change| self.merge(change)),
             Line::Uncovered { paths } => {
                 for StoredPath(path) in paths {

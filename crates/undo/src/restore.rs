@@ -25,6 +25,7 @@ pub struct Outcome {
 impl UndoStore {
     /// Carries out a plan whose log is written. Steps that are done already stay done.
     pub(crate) fn carry_out(&self, plan: &Plan) -> Result<Outcome, UndoError> {
+        self.forget_scans();
         let mut outcome = Outcome::default();
         for step in in_order(&plan.steps) {
             match self.apply_step(step) {
@@ -33,6 +34,7 @@ impl UndoStore {
             }
         }
         set_folder_modes(&plan.steps);
+        self.objects.flush_size();
         if let Some(undo) = &plan.redoes {
             record::append(undo, &Line::Redone).at("write", undo)?;
         }

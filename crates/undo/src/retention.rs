@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use crate::error::{At, UndoError};
-use crate::index::{Content, Index};
+use crate::index::{self, Index};
 use crate::record::Record;
 use crate::state::Hash;
 use crate::{UndoStore, private, turns};
@@ -93,28 +93,20 @@ impl UndoStore {
             return Ok(());
         }
         let used = self.named_contents();
-        for (path, hash, size) in self.objects.all().collect::<Vec<_>>() {
-            if !used.contains(&hash) {
-                self.objects.remove(&path, size);
-            }
-        }
+        self.objects.retain(|hash| used.contains(hash));
         Ok(())
     }
 
     fn named_contents(&self) -> HashSet<Hash> {
         let mut named = HashSet::new();
-        let mut add_index = |path: &Path| {
-            for entry in Index::load(path).entries.values() {
-                if let Content::Held(hash) = entry.content {
-                    named.insert(hash);
-                }
-            }
-        };
-        files_in(&self.folder.join("indexes")).iter().for_each(|index| add_index(index));
+        for index in files_in(&self.folder.join("indexes")) {
+            named.extend(Index::load(&index).iter().filter_map(|(_, entry)| entry.hash()));
+        }
         let folders: Vec<PathBuf> = self.owner_folders().iter().flat_map(|owner| files_in(owner)).collect();
         for baseline in folders.iter().flat_map(|folder| files_in(folder)) {
             if baseline.file_name().is_some_and(|name| name.to_string_lossy().starts_with("baseline-")) {
-                add_index(&baseline);
+                // Its state is a part of this file, and what came later may hide an entry of it.
+                named.extend(index::all_hashes(&baseline));
             }
         }
         for record in folders.iter().filter_map(|folder| Record::load(&folder.join("log"))) {

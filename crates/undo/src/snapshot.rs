@@ -3,29 +3,21 @@
 //! Must not know how changes are taken back. Invariant: when `before_write` or `before_command` returns, the store holds
 //! the former bytes of everything that it does not name as uncovered.
 
-use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::coverage::Coverage;
 use crate::error::{At, UndoError};
 use crate::index::{Content, Entry, Index, TIMESTAMP_TICK};
 use crate::objects::Stored;
-use crate::record::{self, Change, Line};
+use crate::record::{self, Baseline, Change, Line};
+use crate::refresh::KnownIndex;
 use crate::scan::{self, Kind, Seen};
-use crate::state::{FileState, Hash, StoredPath};
-use crate::{CachedIndex, TurnKey, UndoStore, git, now, resolve};
-
-/// What the store could not copy.
-#[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct Coverage {
-    /// Files over a limit, or that cannot be read.
-    pub uncovered: Vec<PathBuf>,
-    /// Folders that a build tool makes anew.
-    pub build_folders: Vec<PathBuf>,
-}
+use crate::state::{FileState, StoredPath};
+use crate::{TurnKey, UndoStore, git, resolve};
 
 /// The state of a workspace before a command.
 pub struct CommandSnapshot {
@@ -39,8 +31,8 @@ impl CommandSnapshot {
     pub fn find(&self, wanted: impl Fn(&OsStr) -> bool) -> Vec<PathBuf> {
         let mut found = Vec::new();
         for RootSnapshot { root, index, .. } in &self.roots {
-            let names = index.entries.keys().filter(|path| wanted(last_name(path)));
-            found.extend(names.map(|path| root.join(path)));
+            let names = index.iter().filter(|(path, _)| wanted(last_name(path)));
+            found.extend(names.map(|(path, _)| root.join(path)));
         }
         found
     }
@@ -60,6 +52,7 @@ struct RootSnapshot {
 impl UndoStore {
     /// Must run before a file tool writes, moves or deletes `path`.
     pub fn before_write(&self, key: &TurnKey, path: &Path) -> Result<Coverage, UndoError> {
+        self.forget_scans();
         let size = fs::metadata(path).map_or(0, |metadata| metadata.len());
         if size <= self.limits.file {
             self.drop_old_turns(size)?;
@@ -110,6 +103,7 @@ impl UndoStore {
 
     /// Must run after the tool has ended, with the same paths.
     pub fn after_write(&self, key: &TurnKey, path: &Path) -> Result<(), UndoError> {
+        self.forget_scans();
         let _lock = self.lock()?;
         let log = self.turn_log(key)?;
         let path = resolve(path);
@@ -132,6 +126,7 @@ impl UndoStore {
             }
             record::append(&log, &Line::Changes { changes }).at("write", &log)?;
         }
+        self.objects.flush_size();
         Ok(())
     }
 
@@ -146,72 +141,53 @@ impl UndoStore {
         let mut coverage = Coverage::default();
         let mut taken = Vec::new();
         for (root, skip) in roots {
-            let Some(index) = self.refresh(&root, skip, &mut coverage)? else { continue };
-            let baseline = self.keep_baseline(&log, &root)?;
-            taken.push(RootSnapshot { root, skip, index, baseline });
+            let Some(known) = self.refresh(&root, skip, &mut coverage)? else { continue };
+            let baseline = self.keep_baseline(&log, &root, &known)?;
+            taken.push(RootSnapshot { root, skip, index: known.index, baseline });
         }
         record_uncovered(&log, &coverage)?;
         self.objects.must_sync(log.clone());
         self.objects.sync().at("write", &self.folder)?;
+        self.forget_scans();
         Ok(CommandSnapshot { log, roots: taken, coverage })
     }
 
-    /// Files below `roots` whose former content could not be brought back: they are over a limit or cannot be read. A
-    /// folder stands for everything below it.
-    pub fn unrecoverable(&self, roots: &[PathBuf]) -> Result<Vec<PathBuf>, UndoError> {
-        let mut paths = Vec::new();
-        for (root, skip) in all_roots(roots) {
-            let found = scan::scan(&root, skip, self.limits.entries).at("read", &root)?;
-            if found.too_large {
-                paths.push(root);
-                continue;
-            }
-            paths.extend(found.unreadable);
-            let large = found.entries.into_iter().filter(|(_, seen)| {
-                // A file larger than the whole store fits in it no better than one that is too large by itself.
-                seen.kind == Kind::File && seen.stamp.size > self.limits.file.min(self.limits.total)
-            });
-            paths.extend(large.map(|(path, _)| root.join(path)));
-            let known = self.known_index(&root);
-            let refused = known
-                .entries
-                .iter()
-                .filter(|(_, entry)| entry.content == Content::Uncovered && !self.should_retry(entry));
-            paths.extend(refused.map(|(path, _)| root.join(path)).filter(|path| path.exists()));
-        }
-        paths.sort();
-        paths.dedup();
-        Ok(paths)
-    }
-
     /// Links the index file as the command's baseline, so that a kill during the command loses nothing.
-    fn keep_baseline(&self, log: &Path, root: &Path) -> Result<PathBuf, UndoError> {
+    fn keep_baseline(&self, log: &Path, root: &Path, known: &KnownIndex) -> Result<PathBuf, UndoError> {
         let folder = log.parent().unwrap_or(&self.folder);
         let index = self.index_path(root);
         for number in 0.. {
             let name = format!("baseline-{number}");
             let baseline = folder.join(&name);
             match fs::hard_link(&index, &baseline) {
-                Ok(()) => {
-                    self.live_baselines().insert(baseline.clone());
-                    let line = Line::Command { root: root.into(), baseline: name };
-                    record::append(log, &line).at("write", log)?;
-                    return Ok(baseline);
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(error).at("link", &index),
+                Ok(()) => {}
             }
+            let is_linked = known.file.is_some_and(|file| file.begins(&baseline));
+            if !is_linked {
+                // Another process has replaced the file.
+                known.index.save(&baseline).at("write", &baseline)?;
+                self.objects.must_sync(baseline.clone());
+            }
+            self.live_baselines().insert(baseline.clone());
+            let length = known.file.filter(|_| is_linked).map(|file| file.length);
+            let line = Line::CommandBegan { root: root.into(), baseline: name, length };
+            record::append(log, &line).at("write", log)?;
+            return Ok(baseline);
         }
         Ok(folder.to_owned())
     }
 
     /// Records what the command changed. Returns the paths.
     pub fn after_command(&self, snapshot: CommandSnapshot) -> Result<Vec<PathBuf>, UndoError> {
+        self.forget_scans();
         let _lock = self.lock()?;
         let mut coverage = Coverage::default();
         let mut paths = Vec::new();
         for RootSnapshot { root, skip, index, baseline } in snapshot.roots {
             let Some(after) = self.refresh(&root, skip, &mut coverage)? else { continue };
+            let after = after.index;
             let is_unchanged = Arc::ptr_eq(&index, &after);
             let changes = if is_unchanged { Vec::new() } else { differences(&root, &index, &after) };
             paths.extend(changes.iter().map(|change| change.path.0.clone()));
@@ -222,21 +198,28 @@ impl UndoStore {
             let _ = fs::remove_file(baseline);
         }
         record_uncovered(&snapshot.log, &coverage)?;
+        self.objects.flush_size();
         Ok(paths)
     }
 
     /// Records what commands changed whose process was killed while they ran.
     pub(crate) fn finish_interrupted(&self, log: &Path) -> Result<(), UndoError> {
         let Some(record) = record::Record::load(log) else { return Ok(()) };
-        for (root, name) in record.commands {
+        self.forget_scans();
+        for Baseline { root, name, length } in record.commands {
             let baseline = log.parent().unwrap_or(&self.folder).join(name);
             if !baseline.exists() {
                 continue;
             }
             let skip = if git::is_inside(&root) { git::NOT_STATE } else { &[] };
-            let before = Index::load(&baseline);
+            let Some(before) = Index::load_beginning(&baseline, length) else {
+                // Without the state before, every file would look as if the command had made it.
+                tracing::warn!(root = %root.display(), "what a command changed cannot be taken back: its state is damaged");
+                let _ = fs::remove_file(baseline);
+                continue;
+            };
             let Some(after) = self.refresh(&root, skip, &mut Coverage::default())? else { continue };
-            let changes = differences(&root, &before, &after);
+            let changes = differences(&root, &before, &after.index);
             record::append(log, &Line::Changes { changes }).at("write", log)?;
             // A job goes on: its later changes are found from the same state.
             if !self.live_baselines().contains(&baseline) {
@@ -264,7 +247,7 @@ impl UndoStore {
     }
 
     /// Stores the content of one path. `None`: it has vanished meanwhile.
-    fn read_entry(&self, path: &Path, seen: Seen, started: i64) -> Option<Entry> {
+    pub(crate) fn read_entry(&self, path: &Path, seen: Seen, started: i64) -> Option<Entry> {
         let mut seen = seen;
         let content = match seen.kind {
             Kind::Folder => Content::Folder,
@@ -284,117 +267,10 @@ impl UndoStore {
         };
         Some(Entry { seen, content, racy: seen.stamp.ctime > started - TIMESTAMP_TICK })
     }
-
-    /// Brings the index of a root up to date; the store then holds every content that the index names. `None`: the root has
-    /// too many entries.
-    fn refresh(
-        &self,
-        root: &Path,
-        skip: &'static [&'static str],
-        coverage: &mut Coverage,
-    ) -> Result<Option<Arc<Index>>, UndoError> {
-        let too_large = || self.too_large.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if too_large().contains(root) {
-            coverage.uncovered.push(root.to_owned());
-            return Ok(None);
-        }
-        let started = i64::try_from(now()).unwrap_or(i64::MAX).saturating_mul(1_000_000);
-        let known = self.known_index(root);
-        let found = scan::scan(root, skip, self.limits.entries).at("read", root)?;
-        if found.too_large {
-            too_large().insert(root.to_owned());
-            coverage.uncovered.push(root.to_owned());
-            return Ok(None);
-        }
-        coverage.build_folders.extend(found.build_folders);
-        coverage.uncovered.extend(found.unreadable);
-        let (mut current, mut stale) = (0, Vec::new());
-        for (path, seen) in &found.entries {
-            match known.entries.get(path) {
-                Some(entry) if entry.is_current(seen) && !self.should_retry(entry) => current += 1,
-                _ => stale.push((path, *seen)),
-            }
-        }
-        let index = if stale.is_empty() && current == known.entries.len() && self.index_path(root).exists() {
-            known
-        } else {
-            let mut entries = self.read_all(root, &stale, started);
-            for (path, _) in &found.entries {
-                if let Some(entry) = known.entries.get(path).filter(|_| !entries.contains_key(path)) {
-                    entries.insert(path.clone(), Some(entry.clone()));
-                }
-            }
-            let entries = entries.into_iter().filter_map(|(path, entry)| Some((path, entry?))).collect();
-            self.save_index(root, Index { entries })?
-        };
-        let refused = index.entries.iter().filter(|(_, entry)| entry.content == Content::Uncovered);
-        coverage.uncovered.extend(refused.map(|(path, _)| root.join(path)));
-        Ok(Some(index))
-    }
-
-    /// The store was full, and may have room now.
-    fn should_retry(&self, entry: &Entry) -> bool {
-        let size = entry.seen.stamp.size;
-        entry.content == Content::Uncovered
-            && size <= self.limits.file
-            && self.objects.used() + size <= self.limits.total
-    }
-
-    /// Stores contents on a few threads.
-    fn read_all(
-        &self,
-        root: &Path,
-        stale: &[(&OsString, Seen)],
-        started: i64,
-    ) -> HashMap<OsString, Option<Entry>> {
-        let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(4));
-        let share = stale.len().div_ceil(threads).max(1);
-        let read = |share: &[(&OsString, Seen)]| -> Vec<(OsString, Option<Entry>)> {
-            let entry = |path: &OsString, seen| self.read_entry(&root.join(path), seen, started);
-            share.iter().map(|(path, seen)| ((*path).clone(), entry(path, *seen))).collect()
-        };
-        if stale.len() < 64 {
-            return read(stale).into_iter().collect();
-        }
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = stale.chunks(share).map(|share| scope.spawn(move || read(share))).collect();
-            workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
-        })
-    }
-
-    pub(crate) fn index_path(&self, root: &Path) -> PathBuf {
-        let name = Hash::of(crate::state::to_bytes(root.as_os_str())).hex();
-        self.folder.join("indexes").join(&name[..32])
-    }
-
-    fn known_index(&self, root: &Path) -> Arc<Index> {
-        let path = self.index_path(root);
-        let stamp = fs::metadata(&path).ok().as_ref().and_then(Seen::of).map(|seen| seen.stamp);
-        let mut indexes = self.indexes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(known) = indexes.get(root).filter(|known| known.stamp == stamp) {
-            return known.index.clone();
-        }
-        // Without its contents an index would promise what is not there.
-        let index = if self.folder.join("objects").exists() { Index::load(&path) } else { Index::default() };
-        let index = Arc::new(index);
-        indexes.insert(root.to_owned(), CachedIndex { stamp, index: index.clone() });
-        index
-    }
-
-    fn save_index(&self, root: &Path, index: Index) -> Result<Arc<Index>, UndoError> {
-        let path = self.index_path(root);
-        index.save(&path).at("write", &path)?;
-        self.objects.must_sync(path.clone());
-        let stamp = fs::metadata(&path).ok().as_ref().and_then(Seen::of).map(|seen| seen.stamp);
-        let index = Arc::new(index);
-        let mut indexes = self.indexes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        indexes.insert(root.to_owned(), CachedIndex { stamp, index: index.clone() });
-        Ok(index)
-    }
 }
 
 /// The workspace's folders without those inside of another, and git's folders outside of them.
-fn all_roots(roots: &[PathBuf]) -> Vec<(PathBuf, &'static [&'static str])> {
+pub(crate) fn all_roots(roots: &[PathBuf]) -> Vec<(PathBuf, &'static [&'static str])> {
     let mut whole: Vec<PathBuf> = roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
     whole.sort();
     whole.dedup_by(|one, before| one.starts_with(before));
@@ -416,16 +292,11 @@ fn differences(root: &Path, before: &Index, after: &Index) -> Vec<Change> {
             changes.push(Change { path: StoredPath(path), before, after: Some(after) });
         }
     };
-    for (path, entry) in &before.entries {
-        match after.entries.get(path) {
-            Some(now) if now == entry => {}
-            Some(now) => add(path, entry.state(), now.state()),
-            None => add(path, entry.state(), FileState::Absent),
-        }
-    }
-    for (path, now) in &after.entries {
-        if !before.entries.contains_key(path) {
-            add(path, FileState::Absent, now.state());
+    for path in before.paths_beside(after) {
+        let (before, after) = (before.get(path), after.get(path));
+        if before != after {
+            let state = |entry: Option<&Entry>| entry.map_or(FileState::Absent, Entry::state);
+            add(path, state(before), state(after));
         }
     }
     changes
@@ -440,6 +311,6 @@ fn record_uncovered(log: &Path, coverage: &Coverage) -> Result<(), UndoError> {
 }
 
 /// The path is not there, or one of its folders is a file.
-fn is_missing(error: &io::Error) -> bool {
+pub(crate) fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

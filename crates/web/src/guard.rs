@@ -187,3 +187,69 @@ async fn read_body(parts: Parts, body: Body, limit: usize) -> Result<Request, Ap
     };
     Ok(Request::from_parts(parts, Body::from(bytes)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(method: &str, uri: &str, headers: &[(&str, &str)], body: &str) -> Request {
+        let mut request = axum::http::Request::builder().method(method).uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(Body::from(body.to_owned())).unwrap()
+    }
+
+    #[test]
+    fn a_header_or_cookie_that_comes_twice_is_not_used() {
+        let headers = |pairs: &[(&str, &str)]| request("GET", "/", pairs, "").headers().clone();
+        assert_eq!(single(&headers(&[]), &header::HOST).unwrap(), None);
+        assert_eq!(single(&headers(&[("host", "a")]), &header::HOST).unwrap(), Some("a"));
+        assert!(single(&headers(&[("host", "a"), ("host", "a")]), &header::HOST).is_err());
+        for (cookies, found) in [
+            (&[("cookie", "a=1; b=2")][..], Some("1")),
+            (&[("cookie", "ab=1;a=3")], Some("3")),
+            (&[("cookie", "a=1; a=1")], None),
+            (&[("cookie", "a=1"), ("cookie", "a=2")], None),
+            (&[("cookie", "a")], None),
+            (&[], None),
+        ] {
+            assert_eq!(single_cookie(&headers(cookies), "a"), found, "{cookies:?}");
+        }
+    }
+
+    #[test]
+    fn paths_with_escapes_and_dot_segments_are_nowhere() {
+        for path in ["/", "/api/chats", "/assets/page.js?v=1", "/a..b"] {
+            assert!(check_path(&path.parse().unwrap()).is_ok(), "{path}");
+        }
+        let long = format!("/{}", "a".repeat(LONGEST_PATH));
+        for path in ["/a%2fb", "/a//b", "/../a", "/.git/config", "/a/./b", long.as_str()] {
+            let refused = check_path(&path.parse().unwrap());
+            assert_eq!(refused.unwrap_err().status, StatusCode::NOT_FOUND, "{path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_is_json_and_no_longer_than_its_limit() {
+        let json = ("content-type", "application/json; charset=utf-8");
+        let read = async |method: &str, headers: &[(&str, &str)], body: &str| {
+            let (parts, body) = request(method, "/", headers, body).into_parts();
+            read_body(parts, body, 8).await.map_err(|error| error.status.as_u16())
+        };
+        let whole = read("POST", &[json], "12345678").await.unwrap();
+        assert_eq!(axum::body::to_bytes(whole.into_body(), 99).await.unwrap(), "12345678");
+        for (method, headers, body, status) in [
+            ("POST", &[json][..], "123456789", 413),
+            ("POST", &[json, ("content-length", "9")], "1", 413),
+            ("POST", &[("content-type", "text/plain")], "1", 415),
+            ("POST", &[], "1", 415),
+            ("GET", &[("content-length", "1")], "1", 400),
+            ("DELETE", &[("transfer-encoding", "chunked")], "1", 400),
+            ("POST", &[json, ("content-length", "1"), ("content-length", "1")], "1", 400),
+        ] {
+            assert_eq!(read(method, headers, body).await.err(), Some(status), "{method} {headers:?}");
+        }
+        assert!(read("GET", &[("content-length", "0")], "").await.is_ok());
+    }
+}

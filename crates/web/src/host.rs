@@ -27,7 +27,7 @@ use tokio::sync::Semaphore;
 use crate::access::{Access, random_text};
 use crate::answer::{ApiError, Input, file, html, json, set};
 use crate::guard;
-use crate::page_policy::PagePolicy;
+use crate::page_policy::{Forwarding, PagePolicy};
 use crate::site::{
     Asset, FRAME_FILES, FRAME_SCRIPT, Site, content_type, frame_document, frame_policy, page_policy,
 };
@@ -51,24 +51,6 @@ pub struct Bound {
     port: u16,
     access: Arc<Access>,
     forwarding: Arc<Forwarding>,
-}
-
-/// The addresses under which a forwarded port shows the page, beside its own.
-#[derive(Default)]
-pub(crate) struct Forwarding {
-    /// Other ports of 127.0.0.1, as `ssh -L` has them. A page of another name cannot use them: its requests name it.
-    pub(crate) has_other_ports: bool,
-    /// `NAME:PORT`, as the user gave them.
-    pub(crate) hosts: Vec<String>,
-}
-
-impl Forwarding {
-    pub(crate) fn accepts(&self, host: &str) -> bool {
-        let port =
-            host.strip_prefix("127.0.0.1:").filter(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
-        let is_port = port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
-        self.has_other_ports && is_port || self.hosts.iter().any(|known| known == host)
-    }
 }
 
 impl Bound {

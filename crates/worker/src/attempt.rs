@@ -12,9 +12,10 @@ use serde_json::Value;
 use store_postgres::{Task, TaskState};
 
 use super::checkout::{Checkout, Origin};
+use super::outcome::Ended;
 use super::policy::{self, Limits};
 use super::progress::Progress;
-use super::{Worker, chat_of, pause};
+use super::worker::{Worker, chat_of, pause};
 
 /// A run that ends without an outcome in the journal is repeated for so long.
 const REPEAT_FOR: Duration = Duration::from_secs(90);
@@ -24,46 +25,6 @@ const GRACE: Duration = Duration::from_secs(4);
 /// Beyond its own timeout.
 const OVERTIME: Duration = Duration::from_secs(60);
 const OUTPUT_BYTES: usize = 4 << 20;
-
-/// The end of a task.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) state: TaskState,
-    /// A word for scripts, as `dragoman run --output json` has it.
-    pub(crate) outcome: String,
-    pub(crate) message: Option<String>,
-    /// The answer.
-    pub(crate) text: String,
-    pub(crate) cost: Option<f64>,
-}
-
-impl Ended {
-    pub(crate) fn cancelled() -> Self {
-        Self {
-            state: TaskState::Cancelled,
-            ..Self::failed("cancelled", "The task was cancelled.".to_owned())
-        }
-    }
-
-    /// The deadline of a task has passed.
-    pub(crate) fn late() -> Self {
-        Self::failed("timeout", "The time that a worker may take for the task is over.".to_owned())
-    }
-
-    pub(crate) fn failed(outcome: &str, message: String) -> Self {
-        Self {
-            state: TaskState::Failed,
-            outcome: outcome.to_owned(),
-            message: Some(message),
-            text: String::new(),
-            cost: None,
-        }
-    }
-
-    fn with(self, progress: &Progress) -> Self {
-        Self { text: progress.text.clone(), cost: progress.cost, ..self }
-    }
-}
 
 /// How one run ended.
 struct RunOutcome {

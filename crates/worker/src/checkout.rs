@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use config::{Environment, WorkerSettings};
 use store_postgres::Task;
 
-use super::Worker;
 use super::git::{Git, Network};
+use super::outcome::Work;
 use super::policy::Limits;
 use super::repository::{self, Place};
+use super::worker::Worker;
 use super::{large_files, local_repository, submodules};
 
 /// A larger patch is not stored; its branch stays.
@@ -42,19 +43,6 @@ pub(super) enum Origin {
     Restored,
     /// Another worker of this machine left it.
     Left,
-}
-
-/// What is left of a task.
-#[derive(Debug, Default)]
-pub(super) struct Work {
-    pub(super) branch: Option<String>,
-    pub(super) commit: Option<String>,
-    /// The address that the branch was pushed to.
-    pub(super) pushed: Option<String>,
-    pub(super) patch: Vec<u8>,
-    /// The folder that has the work, because nothing else does.
-    pub(super) kept: Option<String>,
-    pub(super) problem: Option<String>,
 }
 
 /// A folder of the user's alone, beside our data and not in it: programs in the sandbox never see our data.

@@ -9,25 +9,28 @@ mod checkout;
 mod git;
 mod large_files;
 mod local_repository;
+mod outcome;
 pub mod policy;
 mod progress;
 mod report;
 pub mod repository;
 mod submodules;
+mod worker;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use config::{Environment, Inputs, WorkerSettings};
-use domain::{CancellationToken, Failure, SessionId, Store};
+use config::{Environment, Inputs};
+use domain::{CancellationToken, Failure, Store};
 use serde_json::json;
 use store_postgres::{Claim, Renewal, TaskQueue, TaskState};
 
-use attempt::Ended;
-use checkout::{Checkout, Work};
+use checkout::Checkout;
+use outcome::{Ended, Work};
 use policy::Limits;
 use report::Report;
+pub use worker::chat_of;
+use worker::{Worker, pause};
 
 /// How often a worker without work looks for some.
 const POLL: Duration = Duration::from_millis(500);
@@ -38,21 +41,6 @@ const CLEANING: Duration = Duration::from_secs(3600);
 const CLEANED: usize = 200;
 /// Tasks that are looked at for the end of `--drain`.
 const LISTED: usize = 100_000;
-
-/// The chat of a task.
-pub fn chat_of(task: &str) -> SessionId {
-    SessionId::new(format!("task-{task}"))
-}
-
-pub(crate) struct Worker {
-    pub(crate) queue: TaskQueue,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) settings: WorkerSettings,
-    /// A private folder for checkouts.
-    pub(crate) folder: PathBuf,
-    network: git::Network,
-    report: Report,
-}
 
 /// Deletes a task that has ended, its chat first. False: it waits or runs.
 pub async fn delete_task(queue: &TaskQueue, store: &dyn Store, id: &str) -> Result<bool, Failure> {
@@ -336,8 +324,4 @@ impl Worker {
             }
         }
     }
-}
-
-async fn pause(time: Duration, stop: &CancellationToken) {
-    let _ = tokio::time::timeout(time, stop.cancelled()).await;
 }

@@ -6,8 +6,7 @@ use domain::visible_line;
 use serde_json::{Value, json};
 use store_postgres::{Task, TaskState};
 
-use super::attempt::Ended;
-use super::checkout::Work;
+use super::outcome::{Ended, Work};
 
 pub(super) struct Report {
     /// For scripts.

@@ -8,8 +8,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::git::Git;
+use super::large_files;
 use super::repository::{self, Place};
-use super::{Worker, large_files};
+use super::worker::Worker;
 
 const MAX_SUBMODULES: usize = 100;
 const MAX_DEPTH: usize = 8;

@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::assistant::Assistant;
 use crate::generated_project::{KeptOptions, Project};
+use crate::options::{GenerateOptions, write_failure};
 use crate::{spec, wishes};
 
 /// React's production build, if `make` included it.
@@ -25,25 +26,6 @@ pub const REACT: Option<&str> = None;
 
 /// Larger documents show their progress.
 const LARGE: usize = 1 << 20;
-
-/// What to generate, and how. The command line says what each option does.
-pub struct GenerateOptions {
-    pub spec: String,
-    pub output: Option<PathBuf>,
-    pub theme: Option<String>,
-    pub layout: Option<String>,
-    pub server: Option<String>,
-    pub title: Option<String>,
-    pub header: Vec<String>,
-    pub ask: Vec<String>,
-    pub improve: bool,
-    pub overwrite: bool,
-    pub no_auth: bool,
-    pub no_pagination: bool,
-    pub single_file: bool,
-    pub html: bool,
-    pub fetch_refs: bool,
-}
 
 /// Writes the interface and tells what was made.
 pub fn generate(assistant: &dyn Assistant, arguments: &GenerateOptions) -> Result<(), Failure> {
@@ -231,14 +213,6 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
         let _ = std::fs::remove_file(&fresh);
     }
     replaced
-}
-
-pub(crate) fn write_failure(path: &Path, error: &std::io::Error) -> Failure {
-    let failure = Failure::user(format!("{} cannot be written: {error}.", path.display()));
-    if error.kind() == std::io::ErrorKind::AlreadyExists {
-        return failure.hint("Choose another place with -o, or remove it.");
-    }
-    failure
 }
 
 /// A bar of four steps on a terminal.

@@ -14,7 +14,7 @@ use domain::Failure;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::generate::{GenerateOptions, write_failure};
+use crate::options::{GenerateOptions, write_failure};
 
 const STATE: &str = "dragoman.json";
 

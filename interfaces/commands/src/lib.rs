@@ -8,15 +8,17 @@ mod generate;
 mod generated_project;
 #[cfg(feature = "studio")]
 mod given;
+mod options;
 mod plan_editor;
 pub mod spec;
 mod wishes;
 
 pub use assistant::{Assistant, Talk};
-pub use generate::{GenerateOptions, REACT, generate};
+pub use generate::{REACT, generate};
 pub use generated_project::own_files;
 #[cfg(feature = "studio")]
 pub use given::given_specification;
+pub use options::GenerateOptions;
 pub use proto_copilot as copilot;
 #[cfg(feature = "studio")]
 pub use studio;

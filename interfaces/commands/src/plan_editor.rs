@@ -18,7 +18,6 @@ use domain::{Command, Failure, FailureKind};
 use sha2::{Digest, Sha256};
 
 use crate::assistant::Assistant;
-use crate::wishes::not_applied;
 
 /// Calls for one wish: the first, and one for each time that a refused answer is shown.
 const CALLS: usize = 3;
@@ -152,4 +151,12 @@ async fn converse(commands: &Commands, plan: &Plan, wish: &str, question: String
 
 fn refused(reason: &str) -> String {
     format!("That was refused: {reason}\nAnswer again with one JSON object in one of the forms.")
+}
+
+pub(crate) fn not_applied(text: &str, message: &str, choices: &[String]) -> Failure {
+    let failure = Failure::user(format!("The change “{text}” was not made: {message} Nothing was written."));
+    if choices.is_empty() {
+        return failure;
+    }
+    failure.hint(format!("These work: {}.", choices.join("; ")))
 }

@@ -9,7 +9,7 @@ use domain::Failure;
 
 use crate::assistant::Assistant;
 use crate::generated_project::Project;
-use crate::plan_editor;
+use crate::plan_editor::{self, not_applied};
 
 /// The wish of `--improve`, as a project keeps it.
 pub(crate) const IMPROVE: &str = "improve";
@@ -81,12 +81,4 @@ pub(crate) fn apply_new(
         return Err(not_applied(text, &message, &choices));
     }
     Ok(edits)
-}
-
-pub(crate) fn not_applied(text: &str, message: &str, choices: &[String]) -> Failure {
-    let failure = Failure::user(format!("The change “{text}” was not made: {message} Nothing was written."));
-    if choices.is_empty() {
-        return failure;
-    }
-    failure.hint(format!("These work: {}.", choices.join("; ")))
 }

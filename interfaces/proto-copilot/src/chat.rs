@@ -14,7 +14,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use crate::from_wire;
-use crate::serve::{Job, Server};
+use crate::server::{Job, Server};
 use crate::to_wire;
 use crate::wire::{ChatContext, ChatParams, ChatResult};
 

@@ -4,7 +4,7 @@
 //! error nothing was changed.
 
 use apiui::check::check;
-use apiui::customize::{Outcome, Turn, wish};
+use apiui::customize::{Outcome, wish};
 use apiui::plan::{Options, Plan, plan};
 use apiui::print::{UnknownModule, plan_of, print_whole};
 use rpc::Fault;
@@ -12,23 +12,10 @@ use serde_json::value::RawValue;
 
 use crate::from_wire;
 use crate::model;
-use crate::serve::{Job, Server};
+use crate::server::{Job, Server};
+use crate::task::{Task, not_done_in_time};
 use crate::to_wire;
 use crate::wire::{CustomizeParams, CustomizeResult, Tools};
-
-/// The task of a model, for a wish that needs one.
-pub(crate) struct Task {
-    pub code: String,
-    /// `None`: the code was not generated here, or was changed since.
-    pub plan: Option<Box<Plan>>,
-    pub prompt: String,
-    pub history: Vec<Turn>,
-    /// The addresses that the code may call.
-    pub servers: Vec<String>,
-    pub tools: Tools,
-    /// The answer where there is no model.
-    pub no_model_fault: Fault,
-}
 
 enum WishOutcome {
     Done(CustomizeResult),
@@ -46,10 +33,6 @@ pub(crate) async fn customize(
         WishOutcome::Done(result) => Ok(result),
         WishOutcome::ForModel(task) => model::change(server, job, task).await,
     }
-}
-
-pub(crate) fn not_done_in_time() -> Fault {
-    to_wire::customization_failed("The change was not done in time. Nothing was changed; try again.")
 }
 
 /// Everything that needs no model; on a thread of its own.

@@ -14,7 +14,8 @@ use tokio::time::Instant;
 
 use crate::from_wire;
 use crate::joining::{self, Join};
-use crate::serve::{Job, Server};
+use crate::server::{Job, Server};
+use crate::task::not_done_in_time;
 use crate::to_wire;
 use crate::wire::{CustomizeResult, InitializeParams, InitializeResult, ServerCapabilities, method};
 use crate::{chat, customize, generate};
@@ -67,7 +68,7 @@ async fn customize_or_join(
     match server.joined.join(params.as_deref().map_or("", RawValue::get)) {
         Join::Repeated(answer) => {
             let waited = tokio::time::timeout_at(until, joining::wait(answer)).await;
-            waited.ok().flatten().unwrap_or_else(|| Err(customize::not_done_in_time()))
+            waited.ok().flatten().unwrap_or_else(|| Err(not_done_in_time()))
         }
         Join::First(first) => {
             let answer = match server.admit(bytes, since, server.limits.customize).await {

@@ -10,10 +10,11 @@ use rpc::{Fault, NotSent, Responder};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
-use crate::customize::{Task, servers};
+use crate::customize::servers;
 use crate::from_wire;
 use crate::model;
-use crate::serve::{Job, Server};
+use crate::server::{Job, Server};
+use crate::task::Task;
 use crate::to_wire;
 use crate::wire::{CustomizeResult, GenerateParams, GenerateResult, StreamChunk, Tools, method};
 

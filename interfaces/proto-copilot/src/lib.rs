@@ -12,8 +12,11 @@ mod generate;
 mod joining;
 mod model;
 mod serve;
+mod server;
+mod task;
 mod to_wire;
 mod tool_calls;
 mod wire;
 
-pub use serve::{Limits, serve};
+pub use serve::serve;
+pub use server::Limits;

@@ -17,8 +17,8 @@ use rpc::Fault;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::customize::{Task, not_done_in_time};
-use crate::serve::{Job, Server};
+use crate::server::{Job, Server};
+use crate::task::{Task, not_done_in_time};
 use crate::to_wire;
 use crate::tool_calls;
 use crate::wire::CustomizeResult;

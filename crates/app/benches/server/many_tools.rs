@@ -45,7 +45,7 @@ pub(crate) fn rows(table: &mut Table, fake: &FakeModel) {
     }
 }
 
-/// How much of each request but the first stands at the same place in the request before: tools and system prompt, then the
+/// How much of each request but the first is the same as in the request before it: tools and system prompt, then the
 /// messages up to the end of that request.
 fn cached_percent(bodies: &[String]) -> f64 {
     let (mut all, mut cached) = (0, 0);

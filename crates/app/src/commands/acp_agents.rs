@@ -20,7 +20,7 @@ use super::failed;
 use crate::agents;
 use crate::attaching::refusal_inside_tool_call;
 use crate::output::{note, note_part, print, print_line};
-use crate::{lifetime, sandboxing, workspaces};
+use crate::{lifetime, sandboxing, working_folder};
 
 pub(crate) const HELP: &str = "Example:\n  dragoman acp-agents list\n  dragoman acp-agents login claude\n  dragoman chat --model acp:claude/default\n\n`dragoman docs other-agents` says what works with each.";
 
@@ -118,7 +118,7 @@ struct AgentsContext {
 impl AgentsContext {
     fn new() -> Self {
         let environment = Arc::new(Environment::from_process());
-        let roots = workspaces::current_folder();
+        let roots = working_folder::current_folder();
         let inputs = Inputs { workspace_roots: roots.clone(), ..Inputs::default() };
         let resolved = config::resolve(&environment, &inputs);
         let sandbox = sandboxing::workspace_sandbox(&environment, &resolved, &roots, &mut Vec::new());

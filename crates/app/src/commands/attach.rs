@@ -14,7 +14,7 @@ use super::{chat, failed};
 use crate::attaching::refusal_inside_tool_call;
 use crate::cli::{ChatArguments, Level, ThemeName};
 use crate::workspaces::Workspaces;
-use crate::{lifetime, logging, stores, workspaces};
+use crate::{lifetime, logging, stores, working_folder};
 
 #[derive(Args)]
 pub(crate) struct AttachArguments {
@@ -69,7 +69,7 @@ fn choose(running: Vec<RunningChat>, wanted: Option<&str>) -> Result<RunningChat
             _ => Err(Failure::user("Several chats begin so.").hint(hint)),
         };
     }
-    let here = workspaces::current_folder();
+    let here = working_folder::current_folder();
     let all = running.len();
     let mut of_folder: Vec<RunningChat> = Vec::new();
     let mut others = Vec::new();
@@ -95,7 +95,7 @@ fn follow(
 ) -> ExitCode {
     logging::start_quietly(&environment, level);
     lifetime::run(async move {
-        workspaces::change_folder(folder.as_deref())?;
+        working_folder::change_folder(folder.as_deref())?;
         let engine = Workspaces::open(environment)?;
         let printed = lifetime::until_signal(print_chat(&engine, id)).await;
         lifetime::shut_down(engine).await;
@@ -106,7 +106,7 @@ fn follow(
 async fn print_chat(engine: &Engine, id: SessionId) -> Result<(), Failure> {
     let abilities = Abilities { client: "attach --json".to_owned(), ..Abilities::default() };
     let link = engine.attach(abilities).await?;
-    let workspace = WorkspaceSpec { roots: workspaces::current_folder(), options: None };
+    let workspace = WorkspaceSpec { roots: working_folder::current_folder(), options: None };
     link.commands.call(|reply| Command::Enter { workspace, reply }).await?;
     let session = id.clone();
     let info = link.commands.call(|reply| Command::Load { session, servers: Vec::new(), reply }).await?;

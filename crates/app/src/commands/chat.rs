@@ -20,6 +20,7 @@ use crate::lifetime;
 use crate::logging;
 use crate::places::PlaceReport;
 use crate::project_rules::{AddedRules, OwnRules};
+use crate::working_folder;
 use crate::workspaces::{self, EngineOptions, Workspaces};
 
 /// A shell command of the user may take this long.
@@ -79,8 +80,8 @@ fn options(arguments: ChatArguments, environment: &Environment) -> Result<ChatOp
         return Err(Failure::user("This terminal (TERM=dumb) cannot show a chat.")
             .hint("Set TERM to your terminal's type, or use `dragoman run \"prompt\"`."));
     }
-    workspaces::change_folder(arguments.cwd.as_deref())?;
-    let roots = workspaces::roots(&arguments.add_dir)?;
+    working_folder::change_folder(arguments.cwd.as_deref())?;
+    let roots = working_folder::roots(&arguments.add_dir)?;
     let inputs = Inputs { workspace_roots: roots.clone(), ..Inputs::default() };
     let settings = config::resolve(environment, &inputs).settings.chat;
     let (keys, wrong) = Bindings::read(&settings.keys);

@@ -113,7 +113,7 @@ pub(crate) fn run(task: ChatsTask) -> ExitCode {
 }
 
 async fn list(journal: &dyn Store, all: bool, json: bool) -> Result<(), Failure> {
-    let workspace = (!all).then(crate::workspaces::current_folder);
+    let workspace = (!all).then(crate::working_folder::current_folder);
     let chats = journal.list(ListFilter { workspace, ..ListFilter::default() }).await?;
     if json {
         return print(&format!(
@@ -136,7 +136,7 @@ async fn search(
     limit: usize,
     json: bool,
 ) -> Result<(), Failure> {
-    let workspace = (!all).then(crate::workspaces::current_folder);
+    let workspace = (!all).then(crate::working_folder::current_folder);
     let query = SearchQuery { text: words.join(" "), workspace, limit: Some(limit) };
     let hits = journal.search(query).await?;
     if json {
@@ -354,7 +354,7 @@ fn is_valid_id(id: &str) -> bool {
 /// Drops the permissions, folder and parent of an imported chat.
 fn strip_permissions(mut fact: Fact) -> Fact {
     if let Fact::SessionOpened(opened) = &mut fact {
-        opened.workspace = crate::workspaces::current_folder();
+        opened.workspace = crate::working_folder::current_folder();
         opened.settings.trust = None;
         opened.parent = None;
     } else if let Fact::SessionChanged { change } = &mut fact {
@@ -369,7 +369,7 @@ async fn delete(
     ids: &[String],
     json: bool,
 ) -> Result<(), Failure> {
-    let undo = crate::workspaces::undo_store(environment, config::UndoSettings::default());
+    let undo = crate::stores::undo_store(environment, config::UndoSettings::default());
     let outputs = crate::built_in_tools::outputs(environment);
     let memory = crate::places::memory_here(environment);
     // Check all ids before the first chat is deleted.

@@ -18,7 +18,7 @@ pub(crate) fn show(json: bool) -> ExitCode {
         resolved.refuse(&["providers", &name], &failure.message);
         resolved.notices.push(Notice { level: Level::Error, text: failure.to_string() });
     }
-    let places = PlaceReport::new(&environment, &resolved, &crate::workspaces::current_folder());
+    let places = PlaceReport::new(&environment, &resolved, &crate::working_folder::current_folder());
     let json_text = || {
         let mut shown = resolved.show_json();
         shown["places"] = places.json();
@@ -63,7 +63,7 @@ pub(crate) fn schema(markdown: bool) -> ExitCode {
 }
 
 fn resolve(environment: &Environment) -> Resolved {
-    let inputs = Inputs { workspace_roots: crate::workspaces::current_folder(), ..Inputs::default() };
+    let inputs = Inputs { workspace_roots: crate::working_folder::current_folder(), ..Inputs::default() };
     config::resolve(environment, &inputs)
 }
 

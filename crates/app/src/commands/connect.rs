@@ -14,7 +14,7 @@ use super::connect_arguments::ConnectArguments;
 use super::failed;
 use crate::attaching::refusal_inside_tool_call;
 use crate::cli::Level;
-use crate::{lifetime, logging, workspaces};
+use crate::{lifetime, logging, working_folder};
 
 /// The largest message of an editor.
 const LARGEST_MESSAGE: usize = 64 << 20;
@@ -101,7 +101,7 @@ fn target(
 
 /// The file of `network.caCertFile`.
 fn authorities(environment: &Environment) -> Result<Option<Vec<u8>>, Failure> {
-    let inputs = Inputs { workspace_roots: workspaces::current_folder(), ..Inputs::default() };
+    let inputs = Inputs { workspace_roots: working_folder::current_folder(), ..Inputs::default() };
     let Some(path) = config::resolve(environment, &inputs).settings.network.ca_cert_file else {
         return Ok(None);
     };

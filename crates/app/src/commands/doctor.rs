@@ -20,7 +20,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) fn run(json: bool) -> ExitCode {
     let environment = Environment::from_process();
-    let inputs = Inputs { workspace_roots: crate::workspaces::current_folder(), ..Inputs::default() };
+    let inputs = Inputs { workspace_roots: crate::working_folder::current_folder(), ..Inputs::default() };
     let resolved = config::resolve(&environment, &inputs);
     let mut answers = false;
     let ran = lifetime::run(async {

@@ -17,7 +17,7 @@ use process::{Lane, Spawn};
 use serde_json::json;
 
 use crate::output::note_part;
-use crate::{lifetime, sandboxing, workspaces};
+use crate::{lifetime, sandboxing, working_folder};
 
 pub(crate) fn run(json: bool) -> ExitCode {
     let environment = Environment::from_process();
@@ -49,7 +49,7 @@ struct EscapeReport {
 
 async fn examine(environment: &Environment) -> io::Result<EscapeReport> {
     // The user's own folder decides which sandbox is tried.
-    let own = Sandbox::new(sandboxing::facts(environment, &workspaces::current_folder()));
+    let own = Sandbox::new(sandboxing::facts(environment, &working_folder::current_folder()));
     let support = process::sandbox_support(&own).await;
     if support.mode().is_none() {
         return Ok(EscapeReport { support, outcomes: Vec::new() });
@@ -85,7 +85,7 @@ fn lanes(environment: &Environment) -> io::Result<Vec<Lane>> {
 
 /// The user's own secrets, from inside of this folder's own sandbox.
 async fn own_secrets(environment: &Environment, support: &Support) -> io::Result<Vec<Outcome>> {
-    let roots = workspaces::current_folder();
+    let roots = working_folder::current_folder();
     let sandbox = Arc::new(Sandbox::new(sandboxing::facts(environment, &roots)));
     let (Some(mode), Some(folder)) = (support.mode(), roots.first()) else { return Ok(Vec::new()) };
     let mut outcomes = Vec::new();

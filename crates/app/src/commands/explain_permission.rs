@@ -134,7 +134,7 @@ fn read_calls(file: &Path) -> Result<Vec<(String, Value)>, Failure> {
 /// Decides about calls as one chat would make them.
 fn explain(calls: &[(String, Value)], plan: bool, tainted: bool) -> Result<Vec<Explained>, Failure> {
     let environment = Environment::from_process();
-    let roots = crate::workspaces::current_folder();
+    let roots = crate::working_folder::current_folder();
     let resolved =
         config::resolve(&environment, &Inputs { workspace_roots: roots.clone(), ..Inputs::default() });
     let sandbox = sandboxing::workspace_sandbox(&environment, &resolved, &roots, &mut Vec::new());

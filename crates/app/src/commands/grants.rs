@@ -1,4 +1,4 @@
-//! `dragoman grants`: what persons granted to a project beyond its sandbox.
+//! `dragoman grants`: what people granted to a project beyond its sandbox.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use process::sandbox::{Grant, ProjectGrants};
 
 use super::failed;
 use crate::attaching::refusal_inside_tool_call;
-use crate::{sandboxing, workspaces};
+use crate::{sandboxing, working_folder};
 
 #[derive(clap::Args)]
 pub(crate) struct GrantsArguments {
@@ -39,7 +39,7 @@ fn change(grants: &ProjectGrants, arguments: &GrantsArguments) -> Result<String,
     if arguments.all {
         return Ok(list_all(grants));
     }
-    let project = workspaces::current_folder().into_iter().next();
+    let project = working_folder::current_folder().into_iter().next();
     let project = project.ok_or_else(|| Failure::user("There is no current folder."))?;
     let unsaved = |error: std::io::Error| Failure::user(format!("The grants cannot be saved: {error}."));
     grants.add(&project, &parse(&arguments.add)?).map_err(unsaved)?;

@@ -13,7 +13,7 @@ use import::{Program, Selection};
 
 use super::failed;
 use crate::output::{deliver, print};
-use crate::{attaching, lifetime, stores, workspaces};
+use crate::{attaching, lifetime, stores, working_folder};
 
 pub(crate) const HELP: &str = "Example:
   dragoman import                  shows what is there and asks
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &ImportArguments) -> ExitCode {
     if let Some(failure) = attaching::refusal_inside_tool_call("imports settings") {
         return failed(&failure);
     }
-    let folder = workspaces::current_folder().into_iter().next().unwrap_or_else(|| PathBuf::from("."));
+    let folder = working_folder::current_folder().into_iter().next().unwrap_or_else(|| PathBuf::from("."));
     lifetime::run(async {
         // A store that is not there knows no chat, and a plan alone does not create it.
         let history = || stores::is_there(&environment).then(|| stores::open(&environment)).transpose();

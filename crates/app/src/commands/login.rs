@@ -96,7 +96,7 @@ pub(crate) fn logout(provider: &str) -> ExitCode {
 }
 
 fn resolved(environment: &Environment) -> Resolved {
-    let inputs = Inputs { workspace_roots: crate::workspaces::current_folder(), ..Inputs::default() };
+    let inputs = Inputs { workspace_roots: crate::working_folder::current_folder(), ..Inputs::default() };
     config::resolve(environment, &inputs)
 }
 

@@ -27,7 +27,7 @@ use crate::approve::{Approve, join_grants};
 use crate::cli::Level;
 use crate::commands::server::on_stdio;
 use crate::logging::mask_secrets;
-use crate::workspaces;
+use crate::working_folder;
 
 pub(crate) const HELP: &str = "Example (Claude Code):\n  claude mcp add dragoman -- dragoman mcp-server --approve edit\n\n\
      Nobody can be asked: calls that your rules would ask about are refused unless --approve covers them.";
@@ -74,11 +74,11 @@ pub(crate) fn run(arguments: McpServerArguments, level: Option<Level>) -> ExitCo
     if arguments.bridge {
         return super::tool_bridge::run();
     }
-    let prepared = workspaces::change_folder(arguments.cwd.as_deref()).and_then(|()| {
+    let prepared = working_folder::change_folder(arguments.cwd.as_deref()).and_then(|()| {
         if arguments.max_cost.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
             return Err(Failure::user("--max-cost takes a number of dollars."));
         }
-        workspaces::roots(&[])
+        working_folder::roots(&[])
     });
     let roots = match prepared {
         Ok(roots) => roots,

@@ -33,6 +33,8 @@ pub(crate) mod ps;
 pub(crate) mod replay;
 pub(crate) mod run;
 #[cfg(feature = "serve")]
+mod running_chats;
+#[cfg(feature = "serve")]
 pub(crate) mod serve;
 pub(crate) mod serve_arguments;
 #[cfg(feature = "serve")]

@@ -10,7 +10,7 @@ use domain::{Failure, visible_text};
 use super::failed;
 use crate::attaching::refusal_inside_tool_call;
 use crate::output::{deliver, print_line};
-use crate::workspaces;
+use crate::working_folder;
 
 #[derive(Subcommand)]
 pub(crate) enum PluginsTask {
@@ -47,7 +47,7 @@ pub(crate) fn run(task: PluginsTask) -> ExitCode {
         return failed(&failure);
     }
     let environment = Environment::from_process();
-    let inputs = Inputs { workspace_roots: workspaces::current_folder(), ..Inputs::default() };
+    let inputs = Inputs { workspace_roots: working_folder::current_folder(), ..Inputs::default() };
     let known = config::resolve(&environment, &inputs).plugins;
     let done = match task {
         PluginsTask::List => Ok(plugins::list(&known)),

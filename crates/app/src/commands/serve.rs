@@ -6,13 +6,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use config::Environment;
-use domain::{Failure, Store};
-use serve::{Accounts, Chats, Guard, Options, Policy, RunningChat, RunningState};
+use domain::Failure;
+use serve::{Accounts, Chats, Guard, Options, Policy};
 use tokio::sync::Mutex;
 use web::{Host, Site};
 
 use super::failed;
-use super::ps::{self, Activity, SeenChats};
+use super::ps::SeenChats;
+use super::running_chats::running;
 use super::serve_arguments::ServeArguments;
 use super::serve_network::HostName;
 use super::web_page::{self, Start};
@@ -20,7 +21,7 @@ use super::{editors, serve_network, serve_tokens};
 use crate::attaching::refusal_inside_tool_call;
 use crate::cli::Level;
 use crate::workspaces::Workspaces;
-use crate::{lifetime, logging, stores, workspaces};
+use crate::{lifetime, logging, stores, working_folder};
 
 pub(crate) fn run(mut arguments: ServeArguments, level: Option<Level>) -> ExitCode {
     if let Some(task) = arguments.task.take() {
@@ -43,14 +44,14 @@ pub(crate) fn run(mut arguments: ServeArguments, level: Option<Level>) -> ExitCo
 }
 
 async fn serve(arguments: ServeArguments, environment: Environment) -> Result<(), Failure> {
-    workspaces::change_folder(arguments.cwd.as_deref())?;
+    working_folder::change_folder(arguments.cwd.as_deref())?;
     let forwarded = forwarded_hosts(&arguments.host)?;
     let host = Host::bind(arguments.port).await.map_err(|error| web_page::no_port(arguments.port, &error))?;
     let host = host.forwarded(forwarded);
     let bound = host.bound().clone();
     let store = stores::open(&environment)?;
     let engine = Workspaces::open(environment.clone())?;
-    let folders = workspaces::current_folder();
+    let folders = working_folder::current_folder();
     // Editors of this machine show a token of an account too.
     let accounts = Accounts::open(store.clone(), &folders)?;
     let guard = Guard::new(engine.clone(), store.clone(), Policy::default());
@@ -101,23 +102,4 @@ fn forwarded_hosts(names: &[String]) -> Result<Vec<String>, Failure> {
         hosts.push(name.with_port(port, 80));
     }
     Ok(hosts)
-}
-
-/// Pages ask for it every few seconds: each look reads what is new.
-pub(super) async fn running(
-    store: Arc<dyn Store>,
-    seen: Arc<Mutex<SeenChats>>,
-) -> Result<Vec<RunningChat>, Failure> {
-    let chats = ps::running_since(store.as_ref(), &mut *seen.lock().await).await?;
-    let running = chats.into_iter().map(|chat| RunningChat {
-        state: match chat.activity {
-            Activity::Idle => RunningState::Idle,
-            Activity::Answering => RunningState::Answering,
-            Activity::Waiting(what) => RunningState::Waiting(what),
-        },
-        id: chat.id,
-        holder: chat.holder,
-        cost: chat.cost,
-    });
-    Ok(running.collect())
 }

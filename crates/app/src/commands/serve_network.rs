@@ -19,7 +19,7 @@ use web::{ApiError, Listener, Tls};
 
 use super::editors::ENDPOINTS;
 use super::ps::SeenChats;
-use super::serve::running;
+use super::running_chats::running;
 use super::serve_arguments::ServeArguments;
 use crate::workspaces::Workspaces;
 use crate::{lifetime, output, stores};

@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: StatsArguments) -> ExitCode {
         Err(failure) => return failed(&failure),
     };
     lifetime::run(async {
-        let workspace = arguments.here.then(crate::workspaces::current_folder);
+        let workspace = arguments.here.then(crate::working_folder::current_folder);
         let stats = stats::collect(journal.as_ref(), workspace, arguments.days, KINDS).await?;
         if arguments.json {
             print(format!("{:#}\n", stats.json()))

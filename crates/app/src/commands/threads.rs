@@ -13,7 +13,7 @@ use crate::commands::server::on_stdio;
 pub(crate) fn run(arguments: ThreadsArguments, level: Option<Level>) -> ExitCode {
     let folder = arguments
         .workspace
-        .or_else(|| crate::workspaces::current_folder().into_iter().next())
+        .or_else(|| crate::working_folder::current_folder().into_iter().next())
         .unwrap_or_default();
     let workspace = match folder.canonicalize() {
         Ok(workspace) if workspace.is_dir() => workspace,

@@ -363,7 +363,7 @@ fn attempts(socket: &str) -> Vec<(&'static str, String)> {
         "perl -MIO::Socket::UNIX -e 'open F, \"<\", \"{secret}\"; $s = <F>; \
          $c = IO::Socket::UNIX->new(Peer => \"{socket}\") or die \"no socket\"; \
          $b = qq({{\"secret\":\"$s\",\"session\":\"c\",\"name\":\"x\",\"person\":{{\"client\":\"x\",\"approvals\":true}}}}); \
-         print $c \"dragoman-link 1 x\\n\", pack(\"V\", length $b), chr(1), $b; $c->flush; \
+         print $c \"dragoman-link 2 x\\n\", pack(\"V\", length $b), chr(1), $b; $c->flush; \
          $c->shutdown(1); while (<$c>) {{ print }}'",
         secret = socket.replace(".sock", ".secret"),
     );

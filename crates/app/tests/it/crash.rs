@@ -1,5 +1,9 @@
 //! `kill -9` at random moments: what a client was told is there afterwards, and the next prompt sends it along.
 
+use std::io::{Seek, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -8,7 +12,8 @@ use testkit::{Answer, FakeModel};
 use crate::client::{Client, Home, answer, contents, fake_provider};
 use crate::scaled;
 
-/// Text that was shown this long before the kill must survive it.
+/// Text that was shown this long before the kill must survive it, on a disk that stores at once. A busy one makes the commit
+/// before it and its own wait (`DiskProbe`).
 const SAFE: Duration = Duration::from_millis(250);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -33,6 +38,7 @@ async fn nothing_told_is_lost_when_the_process_is_killed() {
 async fn one_kill(home: &Home, config: &Value, fake: &FakeModel, chat: &str, after: u64, round: usize) {
     let mut client = Client::start(home, config).await;
     client.ask("chat/prompt", json!({"chatId": chat, "message": format!("question {round}")})).await;
+    let disk = DiskProbe::start(&home.workspace());
     let deadline = Instant::now() + Duration::from_millis(after);
     let mut shown: Vec<(Instant, Value)> = Vec::new();
     while let Ok(message) = tokio::time::timeout_at(deadline.into(), client.next()).await {
@@ -44,11 +50,12 @@ async fn one_kill(home: &Home, config: &Value, fake: &FakeModel, chat: &str, aft
     while let Some(message) = client.next_or_end().await {
         shown.push((killed, message));
     }
+    let safe_after = SAFE + 2 * disk.longest();
     let told: Vec<Value> = shown.iter().map(|(_, message)| message.clone()).collect();
     let echoed = contents(&told).iter().any(|it| it["role"] == "user");
     let old: Vec<Value> = shown
         .iter()
-        .filter(|(at, _)| killed.duration_since(*at) > SAFE)
+        .filter(|(at, _)| killed.duration_since(*at) > safe_after)
         .map(|(_, message)| message.clone())
         .collect();
     let safe = answer(&contents(&old));
@@ -79,6 +86,38 @@ async fn one_kill(home: &Home, config: &Value, fake: &FakeModel, chat: &str, aft
         assert!(sent.contains(safe.trim_end()), "round {round}: the interrupted answer was not sent along");
     }
     client.child.kill().await.expect("kill -9");
+}
+
+/// Stores a few bytes again and again beside the program, to learn how long the disk takes for it.
+struct DiskProbe {
+    ends: Arc<AtomicBool>,
+    thread: std::thread::JoinHandle<Duration>,
+}
+
+impl DiskProbe {
+    fn start(folder: &Path) -> Self {
+        let ends = Arc::<AtomicBool>::default();
+        let stop = ends.clone();
+        let mut file = std::fs::File::create(folder.join("probe")).expect("a file");
+        let thread = std::thread::spawn(move || {
+            let mut longest = Duration::ZERO;
+            while !stop.load(Ordering::Relaxed) {
+                let start = Instant::now();
+                file.rewind().and_then(|()| file.write_all(b"probe")).expect("written");
+                file.sync_all().expect("stored");
+                longest = longest.max(start.elapsed());
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            longest
+        });
+        Self { ends, thread }
+    }
+
+    /// The longest time so far, that of a write that is under way included.
+    fn longest(self) -> Duration {
+        self.ends.store(true, Ordering::Relaxed);
+        self.thread.join().expect("the disk stores")
+    }
 }
 
 /// A small generator, so that a failing run can be repeated.

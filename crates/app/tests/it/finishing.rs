@@ -69,6 +69,10 @@ async fn run_until_goes_on_until_the_command_succeeds() {
     let ran = bench.run(&["--approve", "all", "--until", "make test", "Fix it."]).await;
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(ran.err.contains("The goal is reached"), "{}", ran.err);
+    assert_eq!(
+        ran.out, "I tried.\nI tried.\nAll is there.\nGOAL: DONE\n",
+        "each answer has lines of its own"
+    );
     assert!(bench.home.workspace().join("made.py").exists());
     let requests = bench.fake.requests();
     assert_eq!(requests.len(), 4, "a try, the change, its end, the audit");

@@ -83,7 +83,7 @@ async fn a_server_that_refuses_is_given_up_and_another_model_goes_on() {
     }
 }
 
-/// `byDefault: "ask"` that stands in a file asks about commands that only read, too.
+/// `byDefault: "ask"` that is in a file asks about commands that only read, too.
 #[tokio::test]
 async fn an_explicit_ask_asks_about_everything() {
     let mut bench = Fixture::new().await;

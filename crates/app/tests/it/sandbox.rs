@@ -282,7 +282,7 @@ async fn a_grant_is_asked_for_once_in_a_project() {
     assert!(client.end().await.success());
     let (_, text) = output(&home, &config, &["grants"], false).await;
     assert!(text.contains("git-config"), "{text}");
-    // In another chat the grant is no question any more; the command itself is one, as without the grant.
+    // Another chat does not ask about the grant again; it asks about the command itself, as without the grant.
     let (_, text) = output(&home, &config, &explain, false).await;
     assert!(!text.contains(".git/config"), "{text}");
     let (code, _) = output(&home, &config, &["grants", "--remove", "git-config"], false).await;

@@ -13,7 +13,7 @@ const EACH: usize = 40;
 const PLACES: [&str; 5] = ["environment", "key", "header", "server-variable", "server-header"];
 
 fn secret(place: &str, number: usize) -> String {
-    // No part of it is a word that could stand in an output by chance.
+    // No part of it is a word that could be in an output by chance.
     format!("planted-{place}-{:016x}", (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 

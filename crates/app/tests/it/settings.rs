@@ -33,7 +33,7 @@ fn a_broken_file_is_named_with_line_and_column() {
     assert!(all.contains("config.json") && all.contains('2'), "{all}");
 }
 
-/// Whatever `--json` tells stands in the text too, with the same origin.
+/// The text says everything that `--json` says, with the same origin.
 #[test]
 fn text_and_json_tell_the_same_settings() {
     let home = Home::new();

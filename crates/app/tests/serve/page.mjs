@@ -83,7 +83,7 @@ export class Stage {
     mkdirSync(settings, { recursive: true });
     mkdirSync(this.project, { recursive: true });
     const models = { "m1": { cost: { input: 3, output: 15 }, limit: { context: 200_000 } }, "m2": {} };
-    const config = { defaultModel: "fake/m1", sandbox: "ask", providers: { fake: { api: "openai-chat", url: this.model.url, key: "sk-secret-of-the-test", models } } };
+    const config = { defaultModel: "fake/m1", sandbox: "ask", chat: { title: false }, providers: { fake: { api: "openai-chat", url: this.model.url, key: "sk-secret-of-the-test", models } } };
     writeFileSync(join(settings, "config.json"), JSON.stringify(config));
     writeFileSync(join(this.project, "price.py"), "def total(items):\n    return sum(item.price for item in items)\n");
   }

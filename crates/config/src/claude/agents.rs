@@ -126,7 +126,7 @@ fn agent(path: &Path, text: &str) -> Result<(String, Value), String> {
     Ok((name, entry))
 }
 
-/// A reference of ours, such as `${cmd:…}`, is plain text there: nothing looks it up.
+/// Claude Code does not know references such as `${cmd:…}`: they stay as text that nothing looks up.
 fn without_references(text: &str) -> String {
     let kinds = ["cmd", "env", "file", "netrc", "classpath"];
     kinds

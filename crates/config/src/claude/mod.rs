@@ -35,7 +35,7 @@ const SERVERS: &str = ".mcp.json";
 const NEVER_USED: [&str; 5] =
     ["env", "apiKeyHelper", "defaultMode", "statusLine", "enableAllProjectMcpServers"];
 
-/// What stands in the files of a project.
+/// What is in the files of a project.
 #[derive(Default)]
 pub(crate) struct ClaudeFiles {
     pub(crate) layers: Vec<Layer>,

@@ -30,7 +30,7 @@ fn with_variables(value: &Value, places: &[(&str, &str)]) -> Value {
     }
 }
 
-/// A reference of ours, such as `${cmd:…}`, is none there: it stays as text that nothing looks up.
+/// Claude Code does not know references such as `${cmd:…}`: they stay as text that nothing looks up.
 fn text_with_variables(text: &str, places: &[(&str, &str)]) -> String {
     let mut result = String::new();
     let mut rest = text;

@@ -151,6 +151,10 @@ struct ToolSearchSection {
     /// their place: one that searches them and one that calls a found tool. 0 always searches.
     #[schemars(extend("default" = 10), range(min = 0, max = 100), extend("examples" = [25]))]
     above_percent: u64,
+    /// Tokens that the definitions of MCP tools may take, however large the context window is: they are paid in every
+    /// request. The lower of the two limits holds.
+    #[schemars(extend("default" = 8000), range(min = 0, max = 1_000_000), extend("examples" = [20000]))]
+    above_tokens: u64,
     /// Whether providers that can (Anthropic, OpenAI) load a found tool themselves. It is then called by its own name, and
     /// requests carry one tool in place of two. `false` for a gateway in front of them that refuses such requests.
     #[schemars(extend("default" = true), extend("examples" = [false]))]

@@ -12,30 +12,7 @@ use domain::model::ModelInfo;
 use domain::tool::ToolSpec;
 use serde_json::{Map, Value};
 
-use table::FAMILIES;
-
-/// A row of the table.
-#[derive(Debug)]
-pub struct Family {
-    pub name: &'static str,
-    /// Patterns of names of models in lower case; `*` stands for anything. The first row that fits counts.
-    patterns: &'static [&'static str],
-    /// What its system prompt says beside that of the behavior.
-    prompt: &'static str,
-    edits: EditFormat,
-    /// Bare names of tools that are not shown.
-    without: &'static [&'static str],
-    /// Names of arguments: tool, its own name, the name that is shown.
-    arguments: &'static [ArgumentName],
-    /// Several calls in one answer.
-    parallel: bool,
-    /// The reasoning effort where nobody has chosen one.
-    effort: Option<&'static str>,
-    /// The task list is offered.
-    tasks: bool,
-}
-
-type ArgumentName = (&'static str, &'static str, &'static str);
+use table::{ArgumentName, FAMILIES, Family};
 
 /// What holds for a model, with the origin of each part.
 #[derive(Clone, Debug, PartialEq)]

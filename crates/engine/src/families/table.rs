@@ -2,7 +2,28 @@
 
 use config::EditFormat;
 
-use super::{ArgumentName, Family};
+/// A row of the table.
+#[derive(Debug)]
+pub(super) struct Family {
+    pub(super) name: &'static str,
+    /// Patterns of names of models in lower case; `*` stands for anything. The first row that fits counts.
+    pub(super) patterns: &'static [&'static str],
+    /// What its system prompt says beside that of the behavior.
+    pub(super) prompt: &'static str,
+    pub(super) edits: EditFormat,
+    /// Bare names of tools that are not shown.
+    pub(super) without: &'static [&'static str],
+    /// Names of arguments: tool, its own name, the name that is shown.
+    pub(super) arguments: &'static [ArgumentName],
+    /// Several calls in one answer.
+    pub(super) parallel: bool,
+    /// The reasoning effort where nobody has chosen one.
+    pub(super) effort: Option<&'static str>,
+    /// The task list is offered.
+    pub(super) tasks: bool,
+}
+
+pub(super) type ArgumentName = (&'static str, &'static str, &'static str);
 
 /// Names of Anthropic's own text editor tool, which Claude has learned.
 const STR_REPLACE: &[ArgumentName] = &[

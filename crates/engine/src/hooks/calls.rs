@@ -43,6 +43,8 @@ pub(crate) async fn before_call(
     let mut fields = call_fields(item, tool, input);
     fields.insert("approval".into(), approval.into());
     let effects = HookScope::of(turn, item.step, Some(item.id)).run(hooks, fields).await;
+    // A hook is a program, and may have changed files.
+    turn.session.workspace.undo.iter().for_each(|undo| undo.store.forget_scans());
     if let Some(why) = effects.stop {
         turn.hooks.stop(why);
         let reason = "The turn was stopped before this call ran.".to_owned();

@@ -1,6 +1,6 @@
 //! Hooks of Claude Code: what such a program is given, and what its answer means. Pure.
 //!
-//! Invariant: an answer never grants more than the same answer of a hook of ours; a word that is not known stays one that is
+//! Invariant: an answer never grants more than the same answer of our own hooks; a word that is not known stays one that is
 //! not known, so that the call is asked.
 
 use std::path::Path;
@@ -52,7 +52,7 @@ fn event_name(event: HookEvent) -> &'static str {
     }
 }
 
-/// The input of a hook of ours, as Claude Code would write it.
+/// The input of one of our own hooks, as Claude Code would write it.
 pub(super) fn input(event: HookEvent, ours: &Map<String, Value>) -> Map<String, Value> {
     let get = |name: &str| ours.get(name).cloned().unwrap_or(Value::Null);
     let mut theirs = Map::new();
@@ -112,7 +112,7 @@ fn call(ours: &Map<String, Value>) -> (Value, Value) {
     (json!(name), Value::Object(input))
 }
 
-/// The answer of such a program, as a hook of ours would have given it.
+/// The answer of such a program, as one of our own hooks would have given it.
 pub(super) fn exit(event: HookEvent, tool: &str, exit: HookExit) -> HookExit {
     if exit.status != Some(0) {
         return exit;

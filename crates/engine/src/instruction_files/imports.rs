@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use platform::project_files;
 
+use super::looks::Looks;
 use super::set::{FILE_LIMIT_BYTES, InstructionFile, InstructionSet, LeftOutFile};
 
 /// An import in a file that is this many imports away from the first one is not followed.
@@ -16,7 +17,10 @@ const MAX_FILES: usize = 100;
 /// Collects the files that count.
 pub(super) struct Importer<'a> {
     set: InstructionSet,
+    pub(super) looks: Looks,
     seen: Vec<SeenFile>,
+    /// Files that are not among `seen` yet: most looks find nothing to compare with them.
+    known: &'a [InstructionFile],
     is_forbidden: &'a dyn Fn(&Path) -> bool,
 }
 
@@ -38,22 +42,18 @@ struct Reading<'p> {
 
 impl<'a> Importer<'a> {
     pub(super) fn new(is_forbidden: &'a dyn Fn(&Path) -> bool) -> Self {
-        Self { set: InstructionSet::default(), seen: Vec::new(), is_forbidden }
+        let (set, looks) = (InstructionSet::default(), Looks::default());
+        Self { set, looks, seen: Vec::new(), known: &[], is_forbidden }
     }
 
     /// The texts of these files count once and are not given again.
-    pub(super) fn knowing(mut self, known: &InstructionSet) -> Self {
-        self.seen.extend(known.files.iter().map(|file| SeenFile {
-            path: file.path.clone(),
-            real: file.path.canonicalize().unwrap_or_else(|_| file.path.clone()),
-            text: file.text.trim().to_owned(),
-            imported_by: None,
-        }));
+    pub(super) fn knowing(mut self, known: &'a InstructionSet) -> Self {
+        self.known = &known.files;
         self
     }
 
-    pub(super) fn into_set(self) -> InstructionSet {
-        self.set
+    pub(super) fn into_set(self) -> (InstructionSet, Looks) {
+        (self.set, self.looks)
     }
 
     pub(super) fn leave_out(&mut self, path: &Path, why: impl Into<String>) {
@@ -62,6 +62,7 @@ impl<'a> Importer<'a> {
 
     /// The file of the user, wherever links lead.
     pub(super) fn add_global(&mut self, folder: &Path, path: &Path) {
+        self.looks.add(path);
         if let Ok(bytes) = project_files::read_named(path, FILE_LIMIT_BYTES)
             && let Ok(text) = String::from_utf8(bytes)
         {
@@ -83,6 +84,7 @@ impl<'a> Importer<'a> {
 
     /// The text of a file of the project; `None` where it is not there or cannot count.
     pub(super) fn read(&mut self, boundary: &Path, path: &Path) -> Option<String> {
+        self.looks.add(path);
         // Most places are empty, and a look is cheaper than opening them.
         if path.symlink_metadata().is_err() {
             return None;
@@ -121,6 +123,12 @@ impl<'a> Importer<'a> {
     }
 
     fn add_text(&mut self, reading: &Reading<'_>, path: &Path, text: String) {
+        self.seen.extend(std::mem::take(&mut self.known).iter().map(|file| SeenFile {
+            path: file.path.clone(),
+            real: file.path.canonicalize().unwrap_or_else(|_| file.path.clone()),
+            text: file.text.trim().to_owned(),
+            imported_by: None,
+        }));
         if text.trim().is_empty() || self.seen.len() >= MAX_FILES {
             return;
         }
@@ -178,6 +186,7 @@ impl<'a> Importer<'a> {
                 );
                 continue;
             }
+            self.looks.add(&target);
             if !target.is_file() {
                 continue;
             }

@@ -2,9 +2,10 @@
 //!
 //! Must not know sessions. Invariants: one function, [`read_folder`], decides about a folder, by one table; a text counts
 //! once, however many names and imports lead to it; nothing is read outside of the project; a file that is a fallback never
-//! stands beside `AGENTS.md` or `CLAUDE.md`.
+//! is beside `AGENTS.md` or `CLAUDE.md`.
 
 mod imports;
+mod looks;
 mod rule_files;
 pub(crate) mod set;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use imports::Importer;
+pub(crate) use looks::Looks;
 use set::limit;
 pub use set::{InstructionFile, InstructionSet, LIMIT, LeftOutFile};
 
@@ -58,6 +60,11 @@ pub struct Folders<'a> {
 
 /// Reads everything that holds from the start of a chat, with files for some patterns among it. At most [`LIMIT`] bytes.
 pub fn read_all(folders: &Folders<'_>) -> InstructionSet {
+    read_and_note(folders).0
+}
+
+/// The same, with what the disk had where files were looked for.
+pub(crate) fn read_and_note(folders: &Folders<'_>) -> (InstructionSet, Looks) {
     let mut importer = Importer::new(folders.is_forbidden);
     if let Some((path, folder)) = folders.global.and_then(|path| Some((path, path.parent()?))) {
         importer.add_global(folder, path);
@@ -70,13 +77,13 @@ pub fn read_all(folders: &Folders<'_>) -> InstructionSet {
             read_folder(&mut importer, folder, folder);
         }
     }
-    let mut set = importer.into_set();
+    let (mut set, looks) = importer.into_set();
     // Those for some files are given later, and limited then.
     let (later, now) = set.files.into_iter().partition(|file: &InstructionFile| !file.globs.is_empty());
     set.files = now;
     limit(&mut set, LIMIT);
     set.files.extend::<Vec<InstructionFile>>(later);
-    set
+    (set, looks)
 }
 
 /// Reads the files of folders below a root, outermost first, that say something beyond what is known.
@@ -90,7 +97,7 @@ pub(crate) fn read_nested(
     for folder in folders {
         read_folder(&mut importer, root, folder);
     }
-    importer.into_set()
+    importer.into_set().0
 }
 
 /// Decides which files of a folder count. Links and imports stay below `boundary`.
@@ -105,6 +112,7 @@ fn read_folder(importer: &mut Importer<'_>, boundary: &Path, folder: &Path) {
             Counts::Always | Counts::WithoutClaude | Counts::WithoutOwn => None,
         };
         if let Some(why) = why_not {
+            importer.looks.add(&path);
             if path.symlink_metadata().is_ok() {
                 importer.leave_out(&path, why);
             }
@@ -123,7 +131,7 @@ fn read_folder(importer: &mut Importer<'_>, boundary: &Path, folder: &Path) {
 pub fn instruction_file(folder: &Path) -> Option<PathBuf> {
     let mut importer = Importer::new(&|_| false);
     read_folder(&mut importer, folder, folder);
-    let files = importer.into_set().files;
+    let files = importer.into_set().0.files;
     let place_of = |file: &InstructionFile| {
         let (name, ..) = PLACES.iter().find(|(name, ..)| file.path.starts_with(folder.join(name)))?;
         (*name != "CLAUDE.local.md").then(|| folder.join(name))

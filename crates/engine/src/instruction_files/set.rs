@@ -39,7 +39,7 @@ impl InstructionSet {
     }
 }
 
-/// Cuts the texts that do not fit any more.
+/// Cuts the texts that do not fit after the others.
 pub(crate) fn limit(set: &mut InstructionSet, limit: usize) {
     let mut left = limit;
     let mut left_out = Vec::new();

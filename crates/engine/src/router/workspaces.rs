@@ -107,7 +107,7 @@ impl Router {
         match (caller, open) {
             (Caller::Frontend(front), open) => self.handle_waiting(front, open),
             (Caller::Chat(reply), Ok(open)) => drop(reply.send(open)),
-            // The chat hears that nobody answers any more.
+            // The chat hears that nobody will answer.
             (Caller::Chat(_), Err(_)) => {}
         }
     }
@@ -183,7 +183,7 @@ impl Router {
         Ok(workspace)
     }
 
-    /// Ends the servers of workspaces that nothing uses any more.
+    /// Ends the servers of workspaces that nothing uses.
     pub(super) fn end_unused_workspaces(&mut self) {
         let unused = self.workspaces.extract_if(.., |known| known.open.strong_count() == 0);
         for KnownWorkspace { workspace, .. } in unused {

@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::decisions::Decisions;
 use crate::families::KnownProfile;
-use crate::instruction_files::InstructionSet;
+use crate::instruction_files::{InstructionSet, Looks};
 use crate::memory::PendingMemory;
 use crate::workspace::{NamedText, OpenWorkspace, Workspace};
 
@@ -70,7 +70,7 @@ impl Deref for Session {
     }
 }
 
-/// What stands before the history, and the rules that the model reads later.
+/// What is before the history, and the rules that the model reads later.
 #[derive(Clone, Default)]
 pub(crate) struct Instructions {
     pub(crate) system: Vec<Arc<str>>,
@@ -86,7 +86,9 @@ pub(crate) struct Known {
     pub(crate) key: InstructionsKey,
     pub(crate) instructions: Instructions,
     /// The files as the model has them.
-    pub(crate) files: InstructionSet,
+    pub(crate) files: Arc<InstructionSet>,
+    /// What the disk had when they were read last.
+    pub(crate) looks: Looks,
 }
 
 /// Behavior, model and whether it uses tools: rules may be for some models only.

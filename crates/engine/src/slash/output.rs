@@ -12,9 +12,10 @@ use domain::taint::Taint;
 use domain::{Failure, TurnId};
 use session::fork;
 
-use super::{CommandKind, Native, ParsedCommand, aside, costs, export, goal, jobs, lists};
+use super::native::{CommandKind, Native, ParsedCommand};
+use super::{aside, costs, export, goal, jobs, lists};
 use crate::behavior;
-use crate::queries;
+use crate::chat_list;
 use crate::session::Session;
 
 /// Chats that `/resume` lists.
@@ -215,7 +216,7 @@ async fn other_chats(session: &Session) -> Result<Vec<SessionSummary>, Failure> 
         limit: Some(LISTED_CHATS + 1),
         ..ListFilter::default()
     };
-    let chats = queries::list(session.store.as_ref(), filter).await?;
+    let chats = chat_list::list(session.store.as_ref(), filter).await?;
     Ok(chats
         .into_iter()
         .filter(|chat| chat.id != session.id)

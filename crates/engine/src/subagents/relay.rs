@@ -14,7 +14,7 @@ use session::asks::PendingAsk;
 
 use crate::session::{Inherited, Relay, Session};
 
-/// A call of a subagent as it stands in its parent's chat.
+/// A call of a subagent as it is in its parent's chat.
 pub(crate) struct RelayedCall {
     parent: Arc<Session>,
     relay: Relay,

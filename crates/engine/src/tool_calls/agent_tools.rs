@@ -222,7 +222,7 @@ pub(crate) async fn run_tool(turn: &Turn, step: u32, call: AgentToolCall) {
     let _ = reply.send(ended);
 }
 
-/// A terminal was released while its command waited or ran: nobody answers a question about it any more.
+/// A terminal was released while its command waited or ran: nobody will answer a question about it.
 fn end_released(turn: &Turn, item: Item) {
     let item = stopped(item);
     turn.session.commit_with(|state| {

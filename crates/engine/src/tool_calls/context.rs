@@ -43,7 +43,7 @@ pub(crate) struct EngineToolContext {
 #[derive(Default)]
 struct LiveOutput {
     text: String,
-    /// The tool has ended, or printed more than is kept: what comes now would stand behind a gap.
+    /// The tool has ended, or printed more than is kept: what comes now would follow a gap.
     is_closed: bool,
 }
 

@@ -2,7 +2,7 @@
 //! it, and the question to a person.
 //!
 //! Must not know how an agent is spoken to. Invariants: the one function that decides about tool calls decides about these
-//! too; a call that is several of ours is as strict as the strictest of them; what the agent says of a call never makes the
+//! too; a call that stands for several of our tools is as strict as the strictest of them; what the agent says of a call never makes the
 //! decision milder than an unknown call's.
 
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ impl AskedCall {
     }
 }
 
-/// The bare name of the tool of ours that a kind of call is shown as.
+/// The bare name of our tool that a kind of call is shown as.
 pub(crate) fn name_of(kind: CallKind) -> &'static str {
     match kind {
         CallKind::Read => "read_file",
@@ -263,7 +263,7 @@ fn paths_of(call: &AgentCall) -> Vec<PathBuf> {
     paths
 }
 
-/// A tool of the agent that is none of ours. It is reviewed and never run here.
+/// A tool of the agent that we do not have. It is reviewed and never run here.
 struct AgentTool {
     spec: ToolSpec,
     locations: Vec<Location>,

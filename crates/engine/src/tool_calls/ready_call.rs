@@ -11,7 +11,7 @@ use session::asks::PendingAsk;
 use super::verdict::HookVerdict;
 use crate::subagents::relay::RelayedCall;
 
-/// What stands before the words of a user who rejected a call.
+/// What is before the words of a user who rejected a call.
 pub(crate) const REJECTED_WITH_REASON: &str = "The user rejected this call and said: ";
 
 /// A call that policy allows, or that a person is asked about.
@@ -24,7 +24,7 @@ pub(super) struct ReadyCall {
     /// What the chat will have read when it runs, as far as that was known.
     pub(super) taint: Taint,
     pub(super) ask: Option<PendingAsk>,
-    /// Set: the question stands in the chat of a subagent's parent.
+    /// Set: the question is in the chat of a subagent's parent.
     pub(super) relayed: Option<RelayedCall>,
     /// An approval covers this call alone.
     pub(super) once: bool,

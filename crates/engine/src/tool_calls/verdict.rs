@@ -7,7 +7,7 @@ use domain::tool::{Review, ToolSpec};
 use serde_json::Value;
 use session::Remembered;
 
-/// What stands around the reason of a refusal.
+/// What is around the reason of a refusal.
 const REFUSED: [&str; 2] = ["This call was refused and not run. ", " Go on without it or ask the user."];
 
 /// Everything a decision depends on.

@@ -58,9 +58,11 @@ impl ToolList {
             |tool: &Arc<dyn Tool>| tool.spec().origin != Origin::Native || profile.shows(&tool.spec().name);
         let (tools, unshown): (Vec<_>, Vec<_>) = tools.into_iter().partition(is_shown);
         let settings = &session.workspace.settings.tools;
-        let percent = settings.search_above_percent;
         let is_loaded = model.loads_tools && settings.search_by_provider;
-        let budget = model.context_limit.unwrap_or(ASSUMED_CONTEXT).saturating_mul(percent) / 100;
+        // A large window makes definitions possible, not cheap: they are paid in every request.
+        let context = model.context_limit.unwrap_or(ASSUMED_CONTEXT);
+        let share = context.saturating_mul(settings.search_above_percent) / 100;
+        let budget = share.min(settings.search_above_tokens);
         if !is_above(&tools, budget.saturating_mul(BYTES_PER_TOKEN)) {
             return Self { offered: tools, unshown, deferred: Arc::from([]), is_loaded: false };
         }

@@ -46,7 +46,7 @@ pub(crate) struct Answer {
     pub(crate) end: AnswerEnd,
 }
 
-/// Where an answer stands in its chat.
+/// The place of an answer in its chat.
 #[derive(Clone, Copy)]
 pub(crate) struct StepPosition {
     pub(crate) turn: TurnId,
@@ -321,7 +321,7 @@ impl<'a> AnswerReader<'a> {
         Ok(())
     }
 
-    /// What comes later in an answer stands after its calls.
+    /// What comes later in an answer is after its calls.
     fn start_calls(&mut self) {
         for open in &mut self.open {
             start_call(self.session, open);

@@ -1,7 +1,7 @@
 //! Results of tools that are left out of what the model gets: which they are, and what is sent instead. Pure.
 
 use domain::ItemId;
-use domain::item::{Item, ItemKind, Part};
+use domain::item::{Item, Part};
 use domain::note::NoteAbout;
 use domain::tool_call::{Origin, ToolCall};
 
@@ -15,25 +15,9 @@ const ALWAYS_KEPT: &[&str] = &["ask_user", "fetch_rule", "skill", "recall", "sea
 
 /// Results of calls before this item are left out.
 pub(crate) fn cleared_before(items: &[Item]) -> Option<ItemId> {
-    items.iter().rev().find_map(|item| match &item.kind {
-        ItemKind::Note(note) => match note.about {
-            NoteAbout::ResultsCleared { before } => Some(before),
-            NoteAbout::Verification
-            | NoteAbout::Goal(_)
-            | NoteAbout::Instructions
-            | NoteAbout::Review
-            | NoteAbout::Report => None,
-        },
-        ItemKind::UserMessage { .. }
-        | ItemKind::AgentMessage { .. }
-        | ItemKind::Reasoning { .. }
-        | ItemKind::ToolCall(_)
-        | ItemKind::Citation { .. }
-        | ItemKind::Compaction { .. }
-        | ItemKind::Command { .. }
-        | ItemKind::SystemText { .. }
-        | ItemKind::Hook(_)
-        | ItemKind::Flag { .. } => None,
+    items.iter().rev().find_map(|item| {
+        let NoteAbout::ResultsCleared { before } = item.note()?.about else { return None };
+        Some(before)
     })
 }
 

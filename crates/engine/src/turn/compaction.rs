@@ -6,17 +6,19 @@
 
 pub(crate) mod clearing;
 mod kept;
+mod limits;
 mod prefix;
 pub(crate) mod transcript;
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use domain::command::Completion;
 use domain::event::Fact;
 use domain::item::{Item, ItemKind};
 use domain::model::{ModelInfo, Tokens};
 use domain::{Failure, TurnId};
+
+use limits::{LEAST_PART, MODEL_TIMEOUT, part_size, window};
 
 use super::{Turn, prompt};
 use crate::completion::{self, Used};
@@ -25,12 +27,6 @@ use crate::hooks;
 use crate::own_text::own_text;
 use crate::session::Session;
 use crate::spending;
-
-/// The time for the summary of one part.
-const MODEL_TIMEOUT: Duration = Duration::from_secs(120);
-/// Bytes of a part where the window of the model is not known. A part that is refused as too long is halved.
-const USUAL_PART: usize = 400_000;
-const LEAST_PART: usize = 4_000;
 
 /// The request for a summary, unless the settings have another.
 const REQUEST: &str = "Summarize this conversation between a user and a coding assistant so that the assistant can go \
@@ -137,20 +133,6 @@ pub(crate) async fn run(turn: &Turn, wish: Option<&str>, trigger: &str) -> Resul
     };
     used.record(&turn.session, "compact", summary.is_ok());
     finish(turn, summary?, trigger).await
-}
-
-/// The tokens that the model can read at a time.
-fn window(turn: &Turn) -> Option<u64> {
-    let of_chat = turn.session.state().usage().context_limit;
-    let of_model = turn.model.info().context_limit;
-    [of_chat, of_model].into_iter().flatten().filter(|limit| *limit > 0).min()
-}
-
-/// Bytes of a part: about six tenths of the window, so that the summary of the parts before and the answer have room.
-fn part_size(window: Option<u64>) -> usize {
-    let bytes = window
-        .map_or(USUAL_PART, |tokens| usize::try_from(tokens.saturating_mul(12) / 5).unwrap_or(usize::MAX));
-    bytes.clamp(LEAST_PART, USUAL_PART)
 }
 
 /// The summary of a transcript in parts. Each request has the summary of the parts before it.

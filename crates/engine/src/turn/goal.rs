@@ -54,25 +54,9 @@ pub(super) fn asked_for(session: &Session, limits: &TurnLimits) -> Option<Goal> 
 
 /// The goal of a chat, in whatever state it is.
 pub(crate) fn current(items: &[Item]) -> Option<&Goal> {
-    items.iter().rev().find_map(|item| match &item.kind {
-        ItemKind::Note(note) => match &note.about {
-            NoteAbout::Goal(goal) => Some(&**goal),
-            NoteAbout::Verification
-            | NoteAbout::Instructions
-            | NoteAbout::ResultsCleared { .. }
-            | NoteAbout::Review
-            | NoteAbout::Report => None,
-        },
-        ItemKind::UserMessage { .. }
-        | ItemKind::AgentMessage { .. }
-        | ItemKind::Reasoning { .. }
-        | ItemKind::ToolCall(_)
-        | ItemKind::Citation { .. }
-        | ItemKind::Compaction { .. }
-        | ItemKind::Command { .. }
-        | ItemKind::SystemText { .. }
-        | ItemKind::Hook(_)
-        | ItemKind::Flag { .. } => None,
+    items.iter().rev().find_map(|item| {
+        let NoteAbout::Goal(goal) = &item.note()?.about else { return None };
+        Some(&**goal)
     })
 }
 
@@ -203,44 +187,23 @@ async fn run_check(turn: &Turn, step: u32, tools: &ToolList, loops: &mut LoopDet
 /// Whether a file was changed after the last check.
 fn has_changed_since_check(turn: &Turn) -> bool {
     let state = turn.session.state();
-    let is_check_item = |item: &&Item| matches!(&item.kind, ItemKind::ToolCall(call) if is_check(call));
-    let since = state.items().iter().rev().take_while(|item| !is_check_item(item));
-    since.into_iter().any(|item| match &item.kind {
-        ItemKind::ToolCall(call) => {
-            // Agents of other vendors do not always say what they changed.
-            let changes = ["apply_patch", "edit_file", "write_file", "move_file", "delete_file"];
-            let is_change = matches!(call.details, Some(Details::FileChange(_)));
-            !call.error && (is_change || changes.contains(&call.name.as_str()))
-        }
-        ItemKind::UserMessage { .. }
-        | ItemKind::AgentMessage { .. }
-        | ItemKind::Reasoning { .. }
-        | ItemKind::Citation { .. }
-        | ItemKind::Compaction { .. }
-        | ItemKind::Command { .. }
-        | ItemKind::SystemText { .. }
-        | ItemKind::Hook(_)
-        | ItemKind::Flag { .. }
-        | ItemKind::Note(_) => false,
+    let calls = state.items().iter().rev().filter_map(Item::tool_call);
+    let mut since = calls.take_while(|call| !is_check(call));
+    // Agents of other vendors do not always say what they changed.
+    let changes = ["apply_patch", "edit_file", "write_file", "move_file", "delete_file"];
+    since.any(|call| {
+        let is_change = matches!(call.details, Some(Details::FileChange(_)));
+        !call.error && (is_change || changes.contains(&call.name.as_str()))
     })
 }
 
 /// What the last answer says about the goal; `None`: nothing.
 fn audit_verdict(turn: &Turn) -> Option<bool> {
     let state = turn.session.state();
-    let mut answers = state.items().iter().rev().take_while(|item| !matches!(item.kind, ItemKind::Note(_)));
-    answers.find_map(|item| match &item.kind {
-        ItemKind::AgentMessage { text, .. } => verdict_in(text),
-        ItemKind::UserMessage { .. }
-        | ItemKind::Reasoning { .. }
-        | ItemKind::ToolCall(_)
-        | ItemKind::Citation { .. }
-        | ItemKind::Compaction { .. }
-        | ItemKind::Command { .. }
-        | ItemKind::SystemText { .. }
-        | ItemKind::Hook(_)
-        | ItemKind::Flag { .. }
-        | ItemKind::Note(_) => None,
+    let mut answers = state.items().iter().rev().take_while(|item| item.note().is_none());
+    answers.find_map(|item| {
+        let ItemKind::AgentMessage { text, .. } = &item.kind else { return None };
+        verdict_in(text)
     })
 }
 

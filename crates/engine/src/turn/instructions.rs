@@ -16,7 +16,7 @@ use domain::tool_call::Origin;
 use crate::behavior::canonical;
 use crate::families;
 use crate::instruction_files::set::{InstructionFile, InstructionSet, LIMIT, block};
-use crate::instruction_files::{self, Folders};
+use crate::instruction_files::{self, Folders, Looks};
 use crate::own_text::own_text;
 use crate::rules::{self, Rules};
 use crate::session::{Instructions, InstructionsKey, Known, KnownInstructions, Session};
@@ -40,10 +40,10 @@ pub(crate) fn of(session: &Session, known: &KnownInstructions, model: &ModelInfo
         return known.instructions.clone();
     }
     let rules = Rules::of(session, &key.0, model);
-    let files = read_files(session);
+    let (files, looks) = read_files(session);
     let system = make(session, &key.0, model, &rules, &files);
     let instructions = Instructions { system, fetched_rules: rules.fetched };
-    *known.lock() = Some(Known { key, instructions: instructions.clone(), files });
+    *known.lock() = Some(Known { key, instructions: instructions.clone(), files, looks });
     instructions
 }
 
@@ -60,15 +60,17 @@ pub(crate) fn change(session: &Session, known: &KnownInstructions, model: &Model
     }
     let mut known = known.lock();
     let known = known.as_mut().filter(|known| known.key == key_of(session, model))?;
-    let files = read_files(session);
-    if files.given_at_start().eq(known.files.given_at_start()) {
-        known.files = files;
+    if known.looks.still_hold() {
+        return None;
+    }
+    let (files, looks) = read_files(session);
+    known.looks = looks;
+    let before = std::mem::replace(&mut known.files, files.clone());
+    if files.given_at_start().eq(before.given_at_start()) {
         return None;
     }
     mark_taint(session, &files);
-    let note = note_of_change(&known.files, &files);
-    known.files = files;
-    Some(note)
+    Some(note_of_change(&before, &files))
 }
 
 fn note_of_change(before: &InstructionSet, now: &InstructionSet) -> Note {
@@ -183,24 +185,25 @@ fn filled(template: &str, tools: &[Arc<dyn Tool>], is_parallel: bool) -> String 
 }
 
 /// The files with instructions of the user and of the workspace folders, as they are now.
-pub(crate) fn read_files(session: &Session) -> InstructionSet {
+fn read_files(session: &Session) -> (Arc<InstructionSet>, Looks) {
     // A replay has no files.
     if session.decisions.is_recorded() {
-        return InstructionSet::default();
+        return Default::default();
     }
     let global = session.workspace.texts.global_agents_file();
-    instruction_files::read_all(&Folders {
+    let (files, looks) = instruction_files::read_and_note(&Folders {
         global: global.as_deref(),
         roots: &session.roots,
         with_parents: session.workspace.settings.include_parent_agents_files,
         is_forbidden: &|path| is_forbidden(session, path),
-    })
+    });
+    (Arc::new(files), looks)
 }
 
 /// The same as the model has them.
-pub(super) fn files(session: &Session) -> InstructionSet {
+pub(super) fn files(session: &Session) -> Arc<InstructionSet> {
     let known = session.instructions.lock().as_ref().map(|known| known.files.clone());
-    known.unwrap_or_else(|| read_files(session))
+    known.unwrap_or_else(|| read_files(session).0)
 }
 
 /// A rule of the user forbids to read it.

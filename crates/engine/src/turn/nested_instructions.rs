@@ -1,7 +1,7 @@
 //! Instructions that the model is given with the first tool result that touches what they are about: those of a folder
 //! below the root, and rules for files of some patterns.
 //!
-//! Invariants: they stand at the end of a result, so requests grow at their end; the history alone says which the model has,
+//! Invariants: they are at the end of a result, so requests grow at their end; the history alone says which the model has,
 //! so a compaction or a rollback makes them due again; with those from the start they stay below the one limit.
 
 use std::path::{Component, Path, PathBuf};
@@ -28,7 +28,7 @@ const FOREIGN: [&str; 10] = [
     "vendor",
     "venv",
 ];
-/// What stands behind such texts.
+/// What follows such texts.
 const CONFLICTS: &str = "(Where instructions conflict, those of the nearest folder hold.)";
 /// Deeper folders are not looked at.
 const MAX_DEPTH: usize = 32;
@@ -46,6 +46,10 @@ pub(crate) fn of_call(session: &Session, call: &ToolCall) -> Option<Part> {
     }
     let known = instructions::files(session);
     let mut due = due_files(session, &paths, &known);
+    if due.files.is_empty() {
+        // The whole history is not looked through for nothing.
+        return None;
+    }
     let is_given = given(session.state().items());
     due.files.retain(|file| !is_given.names.contains(&set::opening(&file.path)));
     let used: usize = known.given_at_start().map(|file| file.text.len()).sum();
@@ -132,7 +136,7 @@ fn given(items: &[Item]) -> Given {
     let since = items.iter().rev().take_while(|item| !matches!(item.kind, ItemKind::Compaction { .. }));
     for item in since {
         let ItemKind::ToolCall(call) = &item.kind else { continue };
-        // Where we put it: a file that looks so stands before it, or is not followed by this.
+        // Where we put it: a file that looks like it comes before it, or is not followed by this.
         if let Some(Part::Text { text }) = call.result.last()
             && text.starts_with("<instructions file=\"")
             && text.ends_with(CONFLICTS)

@@ -36,7 +36,7 @@ fn hello(secret: &str, session: &str) -> Vec<u8> {
     frame(1, body.to_string().as_bytes())
 }
 
-const LINE: &[u8] = b"dragoman-link 1 stranger\n";
+const LINE: &[u8] = b"dragoman-link 2 stranger\n";
 
 /// Everything that a holder answers to these bytes.
 async fn answer_to(socket: &PathBuf, bytes: &[u8]) -> Vec<u8> {

@@ -15,7 +15,7 @@ use engine::State;
 
 use crate::bench::Bench;
 
-/// On the paused clock this passes at once where nothing happens any more.
+/// On the paused clock this passes at once where nothing is left to happen.
 const LIMIT: Duration = Duration::from_secs(600);
 
 pub(crate) struct Client {
@@ -145,7 +145,7 @@ impl Client {
         self.send(Command::answer(self.session.clone(), ask, answer)).await;
     }
 
-    /// The next event; fails where nothing happens any more.
+    /// The next event; fails where nothing is left to happen.
     pub(crate) async fn next(&mut self) -> EventBody {
         let event = tokio::time::timeout(LIMIT, self.follower.next()).await;
         let event = event.expect("an event in time").expect("the engine is there");

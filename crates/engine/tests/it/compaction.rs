@@ -128,7 +128,7 @@ async fn the_users_words_survive_one_and_three_compactions_of_a_large_chat() {
     for (size, window) in [(252_000, None), (252_000, Some(32_768)), (1_000_000, Some(200_000))] {
         let (bench, mut client) = large_chat(size).await;
         bench.models.set_info(|info| info.context_limit = window);
-        // It does what it must not do as soon as nobody forbids it any more.
+        // It does what it must not do as soon as nothing forbids it.
         bench.models.answer_by(|prompt| match sent(&prompt.entries).join("\n").contains(FIRST) {
             true => ScriptedAnswer::text("in short"),
             false => ScriptedAnswer::call("eca__write", json!({"path": "config.lock"})),
@@ -251,7 +251,7 @@ async fn a_request_that_is_refused_as_too_long_is_compacted_and_repeated() {
 async fn a_request_that_no_summary_can_shorten_fails_with_the_reason() {
     let bench = Bench::new();
     let mut client = bench.client().await;
-    // Nothing stands before the request.
+    // Nothing precedes the request.
     bench.answers([ScriptedAnswer::fails(too_long())]);
     let Outcome::Failed { failure } = client.run("one").await else { panic!("it cannot be sent") };
     assert_eq!((failure.message.as_str(), failure.is_too_long), ("The chat no longer fits.", false));

@@ -77,7 +77,7 @@ impl TestPeers {
         }
     }
 
-    /// The process is dead: nobody answers any more.
+    /// The process is dead: nobody answers.
     pub(crate) fn end(&self) {
         match self {
             Self::Memory(peers) => drop(peers.known.lock().unwrap().remove(&peers.address)),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use config::Environment;
 use serde_json::Value;
 
-use super::{ForeignChat, Turns, Unusable, day, file_time, files, json_lines, mark_of};
+use super::foreign::{ForeignChat, Turns, Unusable, day, file_time, files, json_lines, mark_of};
 use crate::plan::Program;
 
 pub(super) fn find(environment: &Environment) -> Vec<Result<ForeignChat, Unusable>> {

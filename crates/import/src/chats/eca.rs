@@ -9,7 +9,8 @@ use config::Environment;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{ForeignChat, Turns, Unusable, day, file_time, mark_of, millis, read, transit};
+use super::foreign::{ForeignChat, Turns, Unusable, day, file_time, mark_of, millis, read};
+use super::transit;
 use crate::plan::Program;
 
 /// Characters of the hash in a folder's name.

@@ -7,22 +7,9 @@ use std::path::{Path, PathBuf};
 use config::Environment;
 use serde_json::Value;
 
-use super::{ForeignChat, Turns, Unusable, day, file_time, files, mark_of, millis, opencode_database, read};
+use super::foreign::{ForeignChat, Turns, Unusable, day, file_time, files, mark_of, millis, read};
+use super::opencode_database::{self, StoredChat};
 use crate::plan::Program;
-
-/// A chat in the form that both share.
-pub(super) struct StoredChat {
-    pub id: String,
-    pub file: PathBuf,
-    pub folder: Option<String>,
-    pub title: Option<String>,
-    /// Milliseconds since 1970.
-    pub updated: Value,
-    /// Each with its parts, in order.
-    pub messages: Vec<(Value, Vec<Value>)>,
-    /// Messages and parts that could not be read.
-    pub unreadable: usize,
-}
 
 pub(super) fn find(environment: &Environment) -> Vec<Result<ForeignChat, Unusable>> {
     let data = environment.xdg_data_home().join("opencode");

@@ -9,8 +9,21 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags, Row};
 use serde_json::Value;
 
-use super::opencode::StoredChat;
-use super::{Unusable, files};
+use super::foreign::{Unusable, files};
+
+/// A chat in the form that the files and the database share.
+pub(super) struct StoredChat {
+    pub id: String,
+    pub file: PathBuf,
+    pub folder: Option<String>,
+    pub title: Option<String>,
+    /// Milliseconds since 1970.
+    pub updated: Value,
+    /// Each with its parts, in order.
+    pub messages: Vec<(Value, Vec<Value>)>,
+    /// Messages and parts that could not be read.
+    pub unreadable: usize,
+}
 
 /// A database with more than this is left out.
 const MAX_DATABASE_BYTES: u64 = 4 << 30;

@@ -127,7 +127,7 @@ impl Frame {
             bytes.push(b':');
             if name == api.history_member() {
                 bytes.push(b'[');
-                // The system prompt, where it stands before the history.
+                // The system prompt, where it is before the history.
                 write_messages(value.as_array()?, bytes)?;
                 bytes = &mut after;
                 bytes.push(b']');

@@ -3,7 +3,7 @@
 //! `[length][length of headers][crc of these][headers][payload][crc of all before]`, numbers in network order.
 //! Invariant: a frame whose checksum is wrong is never read.
 
-use super::LIMIT;
+use super::lines::LIMIT;
 use crate::fault::{Fault, FaultKind};
 use rpc::sse::{EventTooLarge, SseEvent};
 

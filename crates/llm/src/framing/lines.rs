@@ -4,8 +4,10 @@
 
 use std::borrow::Cow;
 
-use super::LIMIT;
 use rpc::sse::{EventTooLarge, SseEvent};
+
+/// The largest event of an answer.
+pub const LIMIT: usize = 64 * 1024 * 1024;
 
 /// The other fields of server-sent events, and their comments.
 const SKIPPED_FIELDS: [&[u8]; 4] = [b"event:", b"id:", b"retry:", b":"];

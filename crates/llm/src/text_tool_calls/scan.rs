@@ -53,7 +53,7 @@ pub(super) struct Scanner {
     calls: bool,
     /// Nothing but white space was said so far.
     blank: bool,
-    /// Nothing but white space stands before on this line.
+    /// Only white space precedes it on this line.
     line_start: bool,
     /// Inside a code block of the answer.
     fenced: bool,
@@ -277,7 +277,7 @@ impl Scanner {
     }
 }
 
-/// How much of the text cannot belong to `close` any more.
+/// How much of the text can no longer belong to `close`.
 fn safe_end(text: &str, close: &str) -> usize {
     let start = (1..close.len()).rev().find(|length| text.ends_with(&close[..*length])).unwrap_or(0);
     text[..text.len() - start].trim_end().len()

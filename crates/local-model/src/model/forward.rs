@@ -4,7 +4,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::rotation::Angles;
-use super::{Cache, HeadNorms, Layer, Matrix, Model};
+use super::weights::Matrix;
+use super::{Cache, HeadNorms, Layer, Model};
 use crate::kernels::Kernels;
 use crate::kernels::activations::Activations;
 use crate::kernels::attention::{Attention, PageView};

@@ -1,19 +1,20 @@
 //! Owns what a file of a known architecture must hold: its sizes and its tensors, checked against each other.
 //! Must not know tokens as text. Invariant: a `Model` that exists can be run without any further size check.
 
+mod architecture;
 mod cache;
 mod forward;
 mod rotation;
-
-use std::ops::Range;
+mod weights;
 
 pub(crate) use cache::Cache;
 pub(crate) use forward::{BATCH, Pass, Stopped};
 
 use crate::error::ModelError;
-use crate::format::Format;
-use crate::gguf::{Gguf, Source, Tensor};
+use crate::gguf::{Gguf, Source};
+use architecture::Architecture;
 use rotation::Rotation;
+use weights::{Matrix, matrix, vector};
 
 /// The sizes of a model.
 #[derive(Debug, Clone, Copy)]
@@ -41,15 +42,6 @@ pub(crate) struct Model {
     output: Matrix,
 }
 
-/// A weight matrix and where it lies.
-#[derive(Clone)]
-struct Matrix {
-    format: Format,
-    rows: usize,
-    columns: usize,
-    data: Range<usize>,
-}
-
 struct Layer {
     attention_norm: Vec<f32>,
     query: Matrix,
@@ -70,40 +62,6 @@ struct Layer {
 struct HeadNorms {
     query: Vec<f32>,
     key: Vec<f32>,
-}
-
-/// A family of models that differ in names and details only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Architecture {
-    Llama,
-    Qwen2,
-    Qwen3,
-}
-
-impl Architecture {
-    const NAMES: &'static str = "llama, qwen2 and qwen3";
-
-    fn read(file: &Gguf) -> Result<Architecture, ModelError> {
-        let name = file.text("general.architecture").unwrap_or("unknown");
-        let all = [Architecture::Llama, Architecture::Qwen2, Architecture::Qwen3];
-        all.into_iter().find(|known| known.name() == name).ok_or_else(|| {
-            let known = Architecture::NAMES;
-            ModelError::unsupported(format!("its architecture is {name}; supported: {known}"))
-        })
-    }
-
-    /// The name in the file, which is also the prefix of the keys of its sizes.
-    fn name(self) -> &'static str {
-        match self {
-            Architecture::Llama => "llama",
-            Architecture::Qwen2 => "qwen2",
-            Architecture::Qwen3 => "qwen3",
-        }
-    }
-
-    fn has_head_norms(self) -> bool {
-        self == Architecture::Qwen3
-    }
 }
 
 /// No real model is larger in any direction; a damaged file is stopped here.
@@ -266,25 +224,4 @@ fn refuse_strangers(file: &Gguf, layers: usize, architecture: Architecture) -> R
         }
     }
     Ok(())
-}
-
-fn tensor<'a>(file: &'a Gguf, name: &str, columns: usize, rows: usize) -> Result<&'a Tensor, ModelError> {
-    let tensor = file.tensor(name).ok_or_else(|| ModelError::damaged(format!("tensor {name} is missing")))?;
-    if (tensor.columns, tensor.rows) != (columns, rows) {
-        let shape = format!("{} x {}", tensor.columns, tensor.rows);
-        return Err(ModelError::damaged(format!("tensor {name} is {shape}, expected {columns} x {rows}")));
-    }
-    Ok(tensor)
-}
-
-fn matrix(file: &Gguf, name: &str, columns: usize, rows: usize) -> Result<Matrix, ModelError> {
-    let tensor = tensor(file, name, columns, rows)?;
-    Ok(Matrix { format: tensor.format, rows, columns, data: tensor.data.clone() })
-}
-
-fn vector(file: &Gguf, name: &str, length: usize) -> Result<Vec<f32>, ModelError> {
-    let tensor = tensor(file, name, length, 1)?;
-    let mut vector = vec![0.0; length];
-    tensor.format.expand(&file.bytes()[tensor.data.clone()], &mut vector);
-    Ok(vector)
 }

@@ -2,7 +2,8 @@
 //! Knows no layer. Invariant: the pairs of a head are those of its architecture: neighbors (0,1), (2,3), … in llama files,
 //! a value and the one half a head further (0,n), (1,n+1), … in the others.
 
-use super::{Architecture, vector};
+use super::architecture::Architecture;
+use super::weights::vector;
 use crate::error::ModelError;
 use crate::gguf::Gguf;
 

@@ -1,4 +1,4 @@
-//! Damaged files: whatever stands in them, they load or are refused, without a panic and without taking memory that
+//! Damaged files: whatever is in them, they load or are refused, without a panic and without taking memory that
 //! the file does not pay for.
 
 use std::alloc::{GlobalAlloc, Layout, System};

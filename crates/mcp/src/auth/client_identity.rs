@@ -2,26 +2,14 @@
 //! ourselves, in this order.
 
 use reqwest::StatusCode;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::authorization::Authorization;
 use super::discovery::AuthorizationServer;
 use super::endpoint::post_json;
-use super::{Authorization, OauthSettings};
+use super::logins::ClientIdentity;
+use super::settings::OauthSettings;
 use crate::text::single_line;
-
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ClientIdentity {
-    pub id: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub secret: Option<String>,
-    /// How it proves itself at the token endpoint.
-    pub auth_method: String,
-    /// The address that was registered for the browser's return.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub redirect_uri: Option<String>,
-}
 
 impl ClientIdentity {
     /// The client of the user's configuration, or the one of its metadata document.

@@ -6,11 +6,11 @@ use reqwest::Url;
 use reqwest::header::HeaderValue;
 use serde_json::Value;
 
-use super::client_identity::ClientIdentity;
+use super::assertion;
 use super::discovery::{AuthorizationServer, Discovered};
 use super::endpoint::{allowed, encode_form, post_form};
-use super::logins::{StoredToken, seconds_now};
-use super::{Identity, OauthGrant, OauthSettings, assertion};
+use super::logins::{ClientIdentity, StoredToken, seconds_now};
+use super::settings::{Identity, OauthGrant, OauthSettings};
 use crate::text::single_line;
 
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";

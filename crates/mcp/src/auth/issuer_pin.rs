@@ -4,7 +4,8 @@
 //! person has not seen and accepted, by the settings or by a login. The first one is seen in the browser, or was shown as the
 //! state of the server; another one than before is accepted only by a second login.
 
-use super::{Authorization, OauthGrant};
+use super::authorization::Authorization;
+use super::settings::OauthGrant;
 use crate::text::single_line;
 
 /// Why an authorization server is not used.

@@ -11,12 +11,14 @@ use domain::BoxFuture;
 use reqwest::{StatusCode, Url};
 use sha2::{Digest as _, Sha256};
 
+use super::assertion;
+use super::authorization::Authorization;
 use super::challenge::Challenge;
-use super::client_identity::ClientIdentity;
 use super::discovery::{AuthorizationServer, Discovered};
 use super::grant::{self, AuthorizationCode, TokenError};
+use super::logins::ClientIdentity;
 use super::loopback::{Callback, Loopback, read_callback};
-use super::{Authorization, OauthGrant, assertion};
+use super::settings::OauthGrant;
 use crate::http::{challenge_of, client};
 use crate::text::single_line;
 

@@ -12,7 +12,6 @@ use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
 use super::challenge::Challenge;
-use super::client_identity::ClientIdentity;
 use super::discovery::AuthorizationServer;
 
 /// A token that ends so soon is renewed first.
@@ -28,6 +27,20 @@ pub trait LoginStore: Send + Sync {
     fn lock_renewal(&self) -> Result<Box<dyn Any + Send>, Failure>;
     /// Changes when the text does.
     fn changed_at(&self) -> Option<SystemTime>;
+}
+
+/// The client that we are at an issuer.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ClientIdentity {
+    pub id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    /// How it proves itself at the token endpoint.
+    pub auth_method: String,
+    /// The address that was registered for the browser's return.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redirect_uri: Option<String>,
 }
 
 #[derive(Default, Serialize, Deserialize)]

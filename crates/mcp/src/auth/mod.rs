@@ -5,6 +5,7 @@
 //! involved in [`login`] alone: everything else works without one or says that a login is required.
 
 mod assertion;
+mod authorization;
 mod challenge;
 mod client_identity;
 mod discovery;
@@ -15,13 +16,15 @@ mod login;
 mod logins;
 mod loopback;
 mod sealed;
+mod settings;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
-use domain::{BoxFuture, Failure};
+use domain::Failure;
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 
+pub(crate) use authorization::Authorization;
 pub(crate) use challenge::Challenge;
 use discovery::{AuthorizationServer, Discovered};
 use grant::TokenError;
@@ -29,68 +32,9 @@ use issuer_pin::IssuerRefused;
 pub(crate) use login::login;
 pub use login::{LoginDone, LoginPrompt};
 pub use logins::LoginStore;
-use logins::{Logins, StoredToken};
+use logins::StoredToken;
 pub use sealed::{Keyring, SealedLogins};
-
-/// Finds the OAuth settings of a server each time it is started: they may hold secrets from files or commands.
-pub type OauthLookup = Arc<dyn Fn() -> BoxFuture<'static, Result<OauthSettings, Failure>> + Send + Sync>;
-
-/// What the user configured for the login of one server. Everything is optional.
-#[derive(Clone, Default)]
-pub struct OauthSettings {
-    /// A client that was registered by hand.
-    pub client_id: Option<String>,
-    pub client_secret: Option<String>,
-    /// The only authorization server that may be used.
-    pub issuer: Option<String>,
-    /// A PKCS #8 key (PEM, P-256) that proves the client instead of a secret.
-    pub private_key: Option<String>,
-    /// A token of another issuer that stands for this machine (`OauthGrant::JwtBearer`).
-    pub assertion: Option<String>,
-    /// Where such a token comes from, in place of `assertion`.
-    pub identity: Option<Identity>,
-    pub grant: OauthGrant,
-    /// The port of the address that the browser comes back to; any free one by default.
-    pub port: Option<u16>,
-    /// The name under which a client is registered.
-    pub client_name: Option<String>,
-    /// The https address of a client metadata document that the user hosts.
-    pub client_metadata_url: Option<String>,
-}
-
-/// The login of a company's identity provider: its token is exchanged there for an assertion that the issuer of a server takes
-/// (enterprise-managed authorization).
-#[derive(Clone)]
-pub struct Identity {
-    pub token: String,
-    /// The token endpoint of the identity provider.
-    pub endpoint: String,
-    pub client_id: Option<String>,
-}
-
-/// How a token is obtained.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub enum OauthGrant {
-    /// A person logs in with a browser.
-    #[default]
-    AuthorizationCode,
-    /// The client itself is known to the authorization server.
-    ClientCredentials,
-    /// A token of another issuer is exchanged.
-    JwtBearer,
-}
-
-/// The authorization of one server.
-pub(crate) struct Authorization {
-    url: Url,
-    settings: OauthSettings,
-    logins: Arc<dyn LoginStore>,
-    token: Mutex<Option<StoredToken>>,
-    /// The token that was sent last: a server may repeat it in its answer.
-    last_sent: Mutex<String>,
-    /// Held during a renewal, so that requests that were refused together renew once. Always under a deadline.
-    renewal: tokio::sync::Mutex<()>,
-}
+pub use settings::{Identity, OauthGrant, OauthLookup, OauthSettings};
 
 /// What follows from a refused request.
 pub(crate) enum Renewal {
@@ -103,24 +47,6 @@ pub(crate) enum Renewal {
 }
 
 impl Authorization {
-    pub(crate) fn new(url: &Url, settings: OauthSettings, logins: Arc<dyn LoginStore>) -> Self {
-        let mut url = url.clone();
-        url.set_fragment(None);
-        Self {
-            url,
-            settings,
-            logins,
-            token: Mutex::default(),
-            last_sent: Mutex::default(),
-            renewal: tokio::sync::Mutex::default(),
-        }
-    }
-
-    /// The server as its login is stored under.
-    fn key(&self) -> &str {
-        self.url.as_str()
-    }
-
     /// The header value of the stored token, renewed first where it has expired.
     pub(crate) async fn bearer(&self) -> Option<HeaderValue> {
         if self.token().is_none() {
@@ -275,18 +201,6 @@ impl Authorization {
         *self.token() = Some(token.clone());
         self.change(|logins| logins.put_token(self.key(), server, resource, scope.clone(), token.clone()))
             .map_err(|failure| failure.to_string())
-    }
-
-    fn read(&self) -> Result<Logins, Failure> {
-        logins::read(self.logins.as_ref())
-    }
-
-    fn change(&self, change: impl Fn(&mut Logins)) -> Result<(), Failure> {
-        logins::change(self.logins.as_ref(), change)
-    }
-
-    fn token(&self) -> MutexGuard<'_, Option<StoredToken>> {
-        self.token.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

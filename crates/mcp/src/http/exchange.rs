@@ -16,9 +16,9 @@ use reqwest::{Client, Method, Response, StatusCode, Url};
 use rpc::sse::SseParser;
 use serde_json::Value;
 use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::message::{StatelessHeaders, error_response, is_response_to, split_batch};
-use super::old::{self, OldTransport};
 use super::response::{Cursor, ExchangeError, failed, is_stream, read_body};
 use super::{ParamHeader, Refusal};
 use crate::auth::Authorization;
@@ -54,7 +54,7 @@ pub(super) struct Exchange {
     /// Held during a renewal, so that other requests that lost the session wait for it. Always under a deadline.
     renewal: tokio::sync::Mutex<()>,
     pub(super) authorization: Option<Authorization>,
-    /// Cancelled when the server refuses requests for want of a login.
+    /// Cancelled when the server refuses requests because they need a login.
     pub(super) login_required: CancellationToken,
     pub(super) refusal: Arc<Mutex<Option<Refusal>>>,
     /// The last request found no server, or a gateway without one.
@@ -67,6 +67,12 @@ pub(super) struct Exchange {
     ended: CancellationToken,
     /// To the peer.
     lines: mpsc::Sender<Vec<u8>>,
+}
+
+/// An open stream of the old transport.
+pub(super) struct OldTransport {
+    pub(super) endpoint: Url,
+    pub(super) _reader: AbortOnDropHandle<()>,
 }
 
 #[derive(Clone, Default)]
@@ -195,7 +201,7 @@ impl Exchange {
             Err(error) if self.looks_old.load(Ordering::Relaxed) => error,
             outcome => return outcome.map(Some),
         };
-        let Some(old) = old::open(self).await else { return Err(refused) };
+        let Some(old) = self.open_old_stream().await else { return Err(refused) };
         *lock(&self.old) = Some(old);
         self.post(body).await.map(|()| None)
     }

@@ -6,52 +6,48 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::{Method, Url};
+use reqwest::Method;
 use rpc::sse::SseParser;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::exchange::{Exchange, HttpSession};
+use super::exchange::{Exchange, HttpSession, OldTransport};
 use super::response::is_stream;
 use crate::wire::MAX_MESSAGE_BYTES;
 
 /// How long the server may take to name its address for messages.
 const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An open stream of the old transport.
-pub(super) struct OldTransport {
-    pub endpoint: Url,
-    _reader: AbortOnDropHandle<()>,
-}
-
-/// Opens the stream; `None` where the server has none.
-pub(super) async fn open(exchange: &Arc<Exchange>) -> Option<OldTransport> {
-    let opening = async {
-        let session = HttpSession::default();
-        let mut response = exchange.send(Method::GET, &session, None, None).await.ok().filter(is_stream)?;
-        let mut parser = SseParser::with_limit(MAX_MESSAGE_BYTES);
-        loop {
-            parser.push(&response.chunk().await.ok()??).ok()?;
-            if let Some(event) = parser.next_event() {
-                let endpoint =
-                    (event.name == "endpoint").then(|| exchange.endpoint_at(event.data)).flatten()?;
-                return Some((endpoint, response, parser));
+impl Exchange {
+    /// Opens the stream; `None` where the server has none.
+    pub(super) async fn open_old_stream(self: &Arc<Self>) -> Option<OldTransport> {
+        let opening = async {
+            let session = HttpSession::default();
+            let mut response = self.send(Method::GET, &session, None, None).await.ok().filter(is_stream)?;
+            let mut parser = SseParser::with_limit(MAX_MESSAGE_BYTES);
+            loop {
+                parser.push(&response.chunk().await.ok()??).ok()?;
+                if let Some(event) = parser.next_event() {
+                    let endpoint =
+                        (event.name == "endpoint").then(|| self.endpoint_at(event.data)).flatten()?;
+                    return Some((endpoint, response, parser));
+                }
             }
-        }
-    };
-    let (endpoint, mut response, mut parser) =
-        tokio::time::timeout(ENDPOINT_TIMEOUT, opening).await.ok()??;
-    let reading = exchange.clone();
-    let reader = tokio::spawn(async move {
-        loop {
-            while let Some(event) = parser.next_event() {
-                let data = if matches!(event.name, "" | "message") { event.data.as_bytes() } else { b"" };
-                reading.route_messages(data, None).await;
+        };
+        let (endpoint, mut response, mut parser) =
+            tokio::time::timeout(ENDPOINT_TIMEOUT, opening).await.ok()??;
+        let reading = self.clone();
+        let reader = tokio::spawn(async move {
+            loop {
+                while let Some(event) = parser.next_event() {
+                    let data = if matches!(event.name, "" | "message") { event.data.as_bytes() } else { b"" };
+                    reading.route_messages(data, None).await;
+                }
+                match response.chunk().await {
+                    Ok(Some(chunk)) if parser.push(&chunk).is_ok() => {}
+                    _ => return reading.end(),
+                }
             }
-            match response.chunk().await {
-                Ok(Some(chunk)) if parser.push(&chunk).is_ok() => {}
-                _ => return reading.end(),
-            }
-        }
-    });
-    Some(OldTransport { endpoint, _reader: AbortOnDropHandle::new(reader) })
+        });
+        Some(OldTransport { endpoint, _reader: AbortOnDropHandle::new(reader) })
+    }
 }

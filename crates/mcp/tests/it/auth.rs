@@ -414,7 +414,7 @@ async fn the_issuer_of_the_settings_is_the_only_one() {
     assert!(shared.world().token_requests[0].contains("the-secret-of-mine"), "no login is needed");
 }
 
-/// A server refuses a call for want of a login: the model and the user read that, whatever the server wrote.
+/// A server refuses a call because it needs a login: the model and the user read that, whatever the server wrote.
 #[tokio::test]
 async fn a_refused_call_says_that_a_login_is_required() {
     let setup = setup().await;

@@ -17,7 +17,7 @@ const GENERATIONS: usize = 256;
 /// How the program is called, whatever a copy of it is called.
 const PROGRAM: &str = "dragoman.exe";
 
-/// Whether a process is in a job of ours, or a Dragoman is above it. One that cannot be looked at counts as below.
+/// Whether a process is in one of our jobs, or a Dragoman is above it. One that cannot be looked at counts as below.
 pub(crate) fn is_below(process: u32) -> bool {
     let Some(opened) = open(process) else { return true };
     if crate::reaper::is_in_own_job(&opened) {

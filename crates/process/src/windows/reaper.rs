@@ -32,11 +32,8 @@ use windows_sys::Win32::System::Threading::{
     ResumeThread, THREAD_SUSPEND_RESUME,
 };
 
-use crate::child::Exit;
 use crate::error::ProcessError;
-
-/// How long what a child left behind may take to finish writing before it is ended.
-pub(crate) const LINGER_TIME: Duration = Duration::from_millis(100);
+use crate::exit::{Exit, LINGER_TIME, Phase};
 
 /// How long a killed tree may take to vanish before it is given up.
 const VANISH_TIMEOUT: Duration = Duration::from_millis(500);
@@ -44,22 +41,6 @@ const STEP: Duration = Duration::from_millis(5);
 
 /// Set in each child's environment, as on other systems.
 pub(crate) const MARKER: &str = "DRAGOMAN_CHILD";
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Phase {
-    Running,
-    Exited(Exit),
-    Gone(Exit),
-}
-
-impl Phase {
-    pub(crate) fn exit(&self) -> Option<Exit> {
-        match self {
-            Self::Running => None,
-            Self::Exited(exit) | Self::Gone(exit) => Some(*exit),
-        }
-    }
-}
 
 /// A child that was just started.
 pub(crate) struct Started {
@@ -91,7 +72,7 @@ pub(crate) fn exit_of(status: ExitStatus) -> Exit {
 static CLOSED: AtomicBool = AtomicBool::new(false);
 static JOBS: Mutex<Vec<Weak<Job>>> = Mutex::new(Vec::new());
 
-/// The outer error means that nothing is started any more.
+/// The outer error means that no child is started from now on.
 pub(crate) async fn spawn(
     command: Command,
     _grace: Duration,
@@ -166,7 +147,7 @@ pub async fn shutdown() {
     }
 }
 
-/// Whether an open process is in the job of a child of ours, whoever its parent is by now.
+/// Whether an open process is in the job of one of our children, whoever its parent is now.
 pub(crate) fn is_in_own_job(process: &OwnedHandle) -> bool {
     let mut jobs = JOBS.lock().unwrap_or_else(PoisonError::into_inner);
     jobs.retain(|job| job.strong_count() > 0);

@@ -78,7 +78,7 @@ async fn the_deadline_ends_the_whole_tree() {
         let got = tree.spawn().deadline(Duration::from_millis(1500)).run(&unstopped()).await.unwrap();
         assert_eq!(got.end, End::DeadlinePassed, "{}", tree.name);
         let pids = tree.pids().await;
-        // Nothing has to be waited for any more: `run` returns when the tree is gone.
+        // There is nothing left to wait for: `run` returns when the tree is gone.
         assert!(pids.iter().all(|pid| is_gone(*pid)), "{}: some of {pids:?} live", tree.name);
         all_gone(tree.name, &pids).await;
     })

@@ -68,7 +68,7 @@ pub(crate) enum HistoryResult {
     },
 }
 
-/// Where a page stands in the whole history. Clients read a null cursor as the end.
+/// The place of a page in the whole history. Clients read a null cursor as the end.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct HistoryMeta {

@@ -1,6 +1,6 @@
 //! The methods that clients call, each as a type with its parameters and its result: the one table of them.
 //!
-//! Knows no handler. Invariant: a method's name, parameters and result stand in one line of [`methods!`].
+//! Knows no handler. Invariant: a method's name, parameters and result are in one line of [`methods!`].
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

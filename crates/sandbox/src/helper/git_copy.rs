@@ -21,7 +21,7 @@ use rustix::fs::{
 use rustix::mount::{MountFlags, mount};
 
 use super::git_files::{beneath, is_opaque, names, read, remove_all};
-use super::{left, mounts};
+use super::{copy_marks, mount_calls};
 use crate::policy;
 
 /// A walk ends after this many entries.
@@ -53,23 +53,23 @@ impl GitCopy {
         let folder = wanted.folder.canonicalize().ok()?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let place = openat2(CWD, &folder, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).ok()?;
-        let real = mounts::clone(&place).ok()?;
+        let real = mount_calls::clone(&place).ok()?;
         std::fs::create_dir(&wanted.place).ok()?;
         let (merged, upper) = lay_over(&folder, &wanted.place).or_else(|| {
             // The folder's own file system cannot hold a layer.
-            mounts::own_tmpfs(&wanted.place).ok()?;
+            mount_calls::own_tmpfs(&wanted.place).ok()?;
             lay_over(&folder, &wanted.place)
         })?;
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let began = i128::try_from(began).unwrap_or_default();
         let index = open_index(&real);
-        left::describe(wanted, &folder, began).ok()?;
+        copy_marks::describe(wanted, &folder, began).ok()?;
         let place = openat(CWD, &wanted.place, flags, Mode::empty()).ok()?;
-        let (configuration, place) = (wanted.configuration, mounts::clone(&place).ok()?);
+        let (configuration, place) = (wanted.configuration, mount_calls::clone(&place).ok()?);
         Some(Self { folder, merged, real, upper, configuration, began, index, place })
     }
 
-    /// A copy whose helper was killed. The index of the beginning is not known any more.
+    /// A copy whose helper was killed. The index of the beginning is no longer known.
     pub(crate) fn of_killed(
         place: &Path,
         folder: PathBuf,
@@ -150,7 +150,7 @@ pub(crate) fn take_over_one(copy: &GitCopy) -> (Vec<PathBuf>, Option<String>) {
         import.collect(&copy.upper, Path::new(""));
         import.apply();
     }
-    left::mark_taken(&copy.place);
+    copy_marks::mark_taken(&copy.place);
     let refused = if import.lost.is_some() { Vec::new() } else { import.refused };
     (refused.into_iter().map(|path| copy.folder.join(path)).collect(), import.lost)
 }

@@ -4,7 +4,7 @@
 //! Invariants: a folder on the way cannot be renamed, because it is a mount (`pinned`); where a name on the way is a link or
 //! is missing, the folder of that name takes no new, renamed or removed entry (`fixed`).
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -25,14 +25,15 @@ impl Guards {
     /// `writable` are real paths.
     pub(super) fn find(guarded: &[PathBuf], writable: &[PathBuf]) -> Self {
         let mut guards = Self::default();
+        let mut kinds = Kinds::default();
         for path in guarded {
-            guards.walk(path, writable);
+            guards.walk(path, writable, &mut kinds);
         }
         guards.pinned.retain(|path| !guards.fixed.contains(path));
         guards
     }
 
-    fn walk(&mut self, path: &Path, writable: &[PathBuf]) {
+    fn walk(&mut self, path: &Path, writable: &[PathBuf], kinds: &mut Kinds) {
         let is_inside = |path: &Path| writable.iter().any(|folder| path.starts_with(folder));
         let mut links = 0;
         let mut place = PathBuf::from("/");
@@ -43,12 +44,12 @@ impl Guards {
                 continue;
             }
             let next = place.join(&name);
-            let kind = next.symlink_metadata();
-            if is_inside(&place) && !kind.as_ref().is_ok_and(|kind| !kind.is_symlink()) {
+            let kind = kinds.of(&next);
+            if is_inside(&place) && kind.is_none_or(|kind| kind.is_symlink()) {
                 self.fixed.insert(place.clone());
             }
             match kind {
-                Ok(kind) if kind.is_symlink() => {
+                Some(kind) if kind.is_symlink() => {
                     links += 1;
                     let Some(target) = fs::read_link(&next).ok().filter(|_| links <= MOST_LINKS) else {
                         return;
@@ -58,15 +59,30 @@ impl Guards {
                     }
                     names(&target).rev().for_each(|name| rest.push_front(name));
                 }
-                Ok(kind) if kind.is_dir() => {
+                Some(kind) if kind.is_dir() => {
                     if is_inside(&place) && !rest.is_empty() {
                         self.pinned.insert(next.clone());
                     }
                     place = next;
                 }
-                Ok(_) | Err(_) => return,
+                Some(_) | None => return,
             }
         }
+    }
+}
+
+/// What was found at each place: a hundred paths share the folders above them.
+#[derive(Default)]
+struct Kinds(HashMap<PathBuf, Option<fs::FileType>>);
+
+impl Kinds {
+    fn of(&mut self, path: &Path) -> Option<fs::FileType> {
+        if let Some(kind) = self.0.get(path) {
+            return *kind;
+        }
+        let kind = path.symlink_metadata().ok().map(|found| found.file_type());
+        self.0.insert(path.to_owned(), kind);
+        kind
     }
 }
 

@@ -5,37 +5,10 @@
 //! folder is removed, and once.
 
 use std::fs;
-use std::io;
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, openat};
-use serde::{Deserialize, Serialize};
-
+use super::copy_marks::{DESCRIPTION, Description, TAKEN};
 use super::git_copy::{GitCopy, take_over_one};
-use crate::policy;
-
-const DESCRIPTION: &str = "copy.json";
-const TAKEN: &str = "taken";
-
-#[derive(Serialize, Deserialize)]
-struct Description {
-    folder: PathBuf,
-    configuration: bool,
-    /// Nanoseconds since 1970, as text: more than a number of JSON holds.
-    began: String,
-}
-
-pub(super) fn describe(wanted: &policy::GitCopy, folder: &Path, began: i128) -> io::Result<()> {
-    let (folder, began) = (folder.to_owned(), began.to_string());
-    let description = Description { folder, configuration: wanted.configuration, began };
-    fs::write(wanted.place.join(DESCRIPTION), serde_json::to_vec(&description)?)
-}
-
-pub(super) fn mark_taken(place: &OwnedFd) {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC;
-    let _ = openat(place, TAKEN, flags, Mode::from_raw_mode(0o600));
-}
 
 /// Takes a copy over that was left in this folder, if one was.
 pub(crate) fn take_over_left(place: &Path) {

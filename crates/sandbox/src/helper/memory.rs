@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-const OVER_MEMORY: u8 = crate::launch::OVER_MEMORY;
+use crate::memory::OVER_MEMORY;
 
 /// The shortest and the longest pause between two looks.
 const SHORTEST: Duration = Duration::from_millis(50);

@@ -6,6 +6,7 @@
 //! of a process kills those within.
 
 mod connections;
+mod copy_marks;
 mod filter;
 mod git_copy;
 mod git_files;
@@ -13,6 +14,7 @@ mod guards;
 mod lan;
 pub(crate) mod left;
 mod memory;
+mod mount_calls;
 mod mounts;
 mod privileges;
 mod requests;

@@ -6,7 +6,7 @@
 //! renamed.
 
 use std::collections::BTreeSet;
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -14,22 +14,19 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
-use rustix::mount::{
-    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change, move_mount,
-    open_tree,
-};
+use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, mount, mount_change, move_mount};
 
 use super::git_copy::GitCopy;
 use super::guards::{self, Guards};
+use super::mount_calls::{clone, own_tmpfs, own_tmpfs_with};
 use super::ways::Ways;
 use super::{Setup, SetupError, Step};
+use crate::lists::REPLACED;
 use crate::policy::Policy;
+use crate::real_path::real_path;
 
 const READ_ONLY: u64 = 0x1;
 const NO_SETUID: u64 = 0x2;
-
-/// Folders that are made anew, in which something may have to be shown again.
-pub(super) const REPLACED: &[&str] = &["/run", "/tmp", "/var/tmp"];
 
 /// Devices without a memory of their own.
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
@@ -85,7 +82,7 @@ struct Layer {
 impl Layer {
     fn attach(&self) -> Setup<()> {
         let attached = match attach(&self.tree, &self.path) {
-            // A secret or protected path that cannot be reached any more needs no cover.
+            // A secret or protected path that can no longer be reached needs no cover.
             Err(rustix::io::Errno::NOENT) if self.rank > Rank::Fixed => return Ok(()),
             Err(rustix::io::Errno::NOENT) => {
                 make_place(&self.path, self.is_folder).step(&self.path.display().to_string())?;
@@ -99,9 +96,8 @@ impl Layer {
 
 fn collect_layers(policy: &Policy, copies: &[GitCopy]) -> Setup<Vec<Layer>> {
     let mut layers = Vec::new();
-    let real = |paths: &[PathBuf]| -> Vec<PathBuf> {
-        paths.iter().filter_map(|path| path.canonicalize().ok()).collect()
-    };
+    let real =
+        |paths: &[PathBuf]| -> Vec<PathBuf> { paths.iter().filter_map(|path| real_path(path)).collect() };
     let writable = real(&policy.writable);
     let is_inside = |path: &Path| writable.iter().any(|folder| path.starts_with(folder));
     let mut protected = real(&policy.protected);
@@ -155,7 +151,7 @@ fn shown_layers(policy: &Policy, writable: &[PathBuf], hidden: &[PathBuf]) -> Se
             && !writable.iter().chain(hidden).any(|folder| path.starts_with(folder))
     };
     let mut layers = Vec::new();
-    for path in policy.exposed.iter().filter_map(|path| path.canonicalize().ok()).filter(is_shown) {
+    for path in policy.exposed.iter().filter_map(|path| real_path(path)).filter(is_shown) {
         layers.extend(copy(&path, Rank::Exposed)?);
     }
     Ok(layers)
@@ -182,14 +178,6 @@ fn copy(path: &Path, rank: Rank) -> Setup<Option<Layer>> {
     let attributes = if rank == Rank::Writable { NO_SETUID } else { READ_ONLY | NO_SETUID };
     set_attributes(tree.as_fd(), c"", attributes).step(&name())?;
     Ok(Some(Layer { path: path.to_owned(), rank, tree, is_folder }))
-}
-
-pub(super) fn clone(place: &OwnedFd) -> rustix::io::Result<OwnedFd> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_RECURSIVE
-        | OpenTreeFlags::AT_EMPTY_PATH;
-    open_tree(place, c"", flags)
 }
 
 fn attach(tree: &OwnedFd, path: &Path) -> rustix::io::Result<()> {
@@ -221,8 +209,7 @@ fn covers(policy: &Policy) -> Setup<Vec<Layer>> {
     let mut layers = Vec::new();
     let hidden = policy.hidden.iter().map(|path| (path, &file));
     let unreadable = policy.unreadable.iter().map(|path| (path, &closed));
-    let covered =
-        hidden.chain(unreadable).filter_map(|(path, cover)| Some((path.canonicalize().ok()?, cover)));
+    let covered = hidden.chain(unreadable).filter_map(|(path, cover)| Some((real_path(path)?, cover)));
     for (path, cover) in covered {
         let Ok(kind) = path.symlink_metadata() else { continue };
         let source = if kind.is_dir() { &folder } else { cover };
@@ -295,15 +282,6 @@ fn own_devices(devices: Vec<(&'static str, OwnedFd)>, memory: Option<u64>) -> Se
 pub(super) fn own_proc() -> Setup<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
     mount("proc", "/proc", "proc", flags, c"").step("/proc")
-}
-
-pub(super) fn own_tmpfs(path: impl AsRef<Path>) -> rustix::io::Result<()> {
-    own_tmpfs_with(path, "")
-}
-
-fn own_tmpfs_with(path: impl AsRef<Path>, options: &str) -> rustix::io::Result<()> {
-    let options = CString::new(format!("mode=755{options}")).map_err(|_| rustix::io::Errno::INVAL)?;
-    mount("tmpfs", path.as_ref(), "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str())
 }
 
 /// As `struct mount_attr` of the kernel.

@@ -12,6 +12,7 @@ use landlock::{
 
 use super::{Setup, Step};
 use crate::policy::{Mode, Policy};
+use crate::real_path::real_path;
 
 /// The newest rights that are used. An older kernel enforces those it knows.
 const RIGHTS: ABI = ABI::V6;
@@ -64,12 +65,12 @@ pub(super) fn restrict(policy: &Policy) -> Setup<()> {
 }
 
 fn real(paths: &[PathBuf]) -> Vec<PathBuf> {
-    paths.iter().filter_map(|path| path.canonicalize().ok()).collect()
+    paths.iter().filter_map(|path| real_path(path)).collect()
 }
 
 /// A path that does not exist yet counts too: where it would be made.
 fn real_or_missing(path: &Path) -> PathBuf {
-    let found = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+    let found = path.ancestors().find_map(|above| Some((above, real_path(above)?)));
     let Some((above, real)) = found else { return path.to_owned() };
     path.strip_prefix(above).map_or(real.clone(), |rest| real.join(rest))
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 
-use super::mounts::REPLACED;
+use crate::lists::REPLACED;
 
 /// Folders, and links with what they lead to, from the root downwards.
 pub(super) struct Ways(Vec<(PathBuf, Option<PathBuf>)>);

@@ -622,6 +622,36 @@ async fn a_changed_log_does_not_verify() {
     assert_eq!(cut, Verified::Broken { number: 8 });
 }
 
+/// Many people send prompts at once: their entries share the waits for the disk, and each is there when its write returns.
+#[tokio::test]
+async fn entries_that_come_together_are_written_together() {
+    let store = MemoryStore::default();
+    let audit = serve::Audit::new(Arc::new(store.clone()));
+    let written = (0..200).map(|number| {
+        let (audit, store) = (audit.clone(), store.clone());
+        tokio::spawn(async move {
+            let who = format!("user-{number}");
+            audit.write(serve::Act { who: &who, action: "prompt", ..serve::Act::default() }).await.unwrap();
+            let entries = store.records(domain::store::AUDIT, "", 500).await.unwrap();
+            assert!(entries.iter().any(|(_, value)| value.contains(&format!("\"{who}\""))), "{who}");
+        })
+    });
+    for written in written.collect::<Vec<_>>() {
+        written.await.unwrap();
+    }
+    let Verified::Whole { count, .. } = audit.verify().await.unwrap() else { panic!("broken") };
+    assert_eq!(count, 200);
+    assert!(store.count_of_groups() < 50, "{} groups", store.count_of_groups());
+    // A caller that goes away takes nothing along.
+    let left = {
+        let audit = audit.clone();
+        tokio::spawn(async move { audit.write(serve::Act::default()).await })
+    };
+    left.abort();
+    audit.write(serve::Act::default()).await.unwrap();
+    assert!(matches!(audit.verify().await.unwrap(), Verified::Whole { count: 201 | 202, .. }));
+}
+
 async fn verify(entries: impl Iterator<Item = (String, String)>) -> Verified {
     let store = MemoryStore::default();
     for (key, value) in entries {

@@ -398,4 +398,12 @@ async fn audit(open: Open<'_>) {
     }
     assert_eq!(first.get(AUDIT, "1").await.unwrap().as_deref(), Some("entry"));
     assert_eq!(second.last_record(AUDIT).await.unwrap().unwrap().0, "2");
+    let group = |keys: [&str; 2]| keys.map(|key| (key.to_owned(), format!("value of {key}"))).to_vec();
+    assert!(first.insert_all(AUDIT, group(["3", "4"])).await.unwrap());
+    assert!(!second.insert_all(AUDIT, group(["5", "4"])).await.unwrap(), "one of the keys is taken");
+    assert_eq!(first.get(AUDIT, "5").await.unwrap(), None, "all or none");
+    let (one, other) =
+        tokio::join!(first.insert_all(AUDIT, group(["5", "6"])), second.insert_all(AUDIT, group(["6", "7"])));
+    assert!(one.unwrap() != other.unwrap(), "one of the two has the number");
+    assert_eq!(second.get(AUDIT, "4").await.unwrap().as_deref(), Some("value of 4"));
 }

@@ -1,7 +1,7 @@
 //! From the stored form to a fact.
 //!
 //! Must not know SQL or files. Invariants: a text that serde had to unescape is moved, not copied; a record for which
-//! the domain has no word any more becomes the nearest fact, because numbers must have no gaps.
+//! the domain no longer has a word becomes the nearest fact, because numbers must have no gaps.
 
 use std::borrow::Cow;
 
@@ -15,10 +15,11 @@ use domain::taint::Taint;
 use domain::{AskId, Failure, ItemId, SessionId, TurnId};
 use serde::Deserialize;
 
+use super::convert::{all, owned};
+use super::parts::{PartV1, PlanEntryV1, PlanStatusV1, ProviderBlockV1};
 use super::{
     AnswerV1, AskKindV1, AskV1, ChoiceV1, ContextUseV1, FailureV1, ItemGrewV1, ItemKindV1, ItemV1, NoticeV1,
-    OutcomeV1, PartV1, PlanEntryV1, PlanStatusV1, PrefixBreakV1, ProviderBlockV1, RecordV1, SessionOpenedV1,
-    SettingsV1, SpentV1, TokensV1, UsageV1,
+    OutcomeV1, PrefixBreakV1, RecordV1, SessionOpenedV1, SettingsV1, SpentV1, TokensV1, UsageV1,
 };
 
 /// Decodes a stored body. The column `kind` names the fact, so serde need not build a tree to find the tag first. For
@@ -46,14 +47,6 @@ pub(crate) fn decode_fact(kind: &str, body: &str) -> serde_json::Result<Fact> {
         }
         _ => serde_json::from_str::<RecordV1<'_>>(body)?.into(),
     })
-}
-
-pub(super) fn all<T, U: From<T>>(list: Vec<T>) -> Vec<U> {
-    list.into_iter().map(U::from).collect()
-}
-
-pub(super) fn owned(text: Option<Cow<'_, str>>) -> Option<String> {
-    text.map(Cow::into_owned)
 }
 
 impl From<RecordV1<'_>> for Fact {

@@ -12,10 +12,11 @@ use domain::model::Tokens;
 use domain::{Failure, SessionId};
 use serde::Serialize;
 
+use super::convert::borrow_all;
+use super::parts::{PartV1, PlanEntryV1, ProviderBlockV1};
 use super::{
     AnswerV1, AskKindV1, AskV1, ChoiceV1, ContextUseV1, FailureV1, ItemGrewV1, ItemKindV1, ItemV1, NoticeV1,
-    OutcomeV1, PartV1, PlanEntryV1, PrefixBreakV1, ProviderBlockV1, RecordV1, SessionOpenedV1, SettingsV1,
-    SpentV1, TokensV1, UsageV1,
+    OutcomeV1, PrefixBreakV1, RecordV1, SessionOpenedV1, SettingsV1, SpentV1, TokensV1, UsageV1,
 };
 
 pub(crate) fn to_json(record: &impl Serialize) -> Result<String, Failure> {
@@ -23,10 +24,6 @@ pub(crate) fn to_json(record: &impl Serialize) -> Result<String, Failure> {
         Failure::user("A fact of the chat cannot be stored; a path in it may not be UTF-8.")
             .hint("Rename folders and files whose names are not UTF-8.")
     })
-}
-
-pub(super) fn borrow_all<'a, T, U: From<&'a T>>(list: &'a [T]) -> Vec<U> {
-    list.iter().map(U::from).collect()
 }
 
 impl RecordV1<'_> {

@@ -4,9 +4,12 @@
 //! cannot change the format by accident; encoding borrows every text; every record that an earlier build wrote decodes,
 //! also where the domain no longer has a word for it (see `decode`).
 
+mod convert;
 mod decode;
 mod encode;
 mod note;
+mod parts;
+mod stored;
 mod tool_call;
 
 use std::borrow::Cow;
@@ -20,6 +23,8 @@ use serde_json::Value;
 pub(crate) use decode::decode_fact;
 pub(crate) use encode::to_json;
 use note::NoteAboutV1;
+use parts::{ChannelV1, FailureKindV1, LevelV1, PartV1, PlanEntryV1, ProviderBlockV1};
+pub use stored::Stored;
 use tool_call::ToolCallV1;
 
 /// One fact.
@@ -32,7 +37,7 @@ pub(crate) enum RecordV1<'a> {
         #[serde(borrow)]
         change: SettingsV1<'a>,
     },
-    /// Nothing writes it any more.
+    /// Only older versions wrote it.
     SessionClosed,
     TurnStarted {
         turn: u64,
@@ -195,7 +200,7 @@ pub(crate) enum ItemKindV1<'a> {
         #[serde(borrow)]
         url: Cow<'a, str>,
     },
-    /// Nothing writes it any more.
+    /// Only older versions wrote it.
     Plan {
         #[serde(borrow)]
         entries: Vec<PlanEntryV1<'a>>,
@@ -206,19 +211,19 @@ pub(crate) enum ItemKindV1<'a> {
         #[serde(borrow, default)]
         kept: Vec<PartV1<'a>>,
     },
-    /// Nothing writes it any more. Its `session` is not read.
+    /// Only older versions wrote it. Its `session` is not read.
     Subagent {
         #[serde(borrow)]
         name: Cow<'a, str>,
     },
-    /// Nothing writes it any more. Its `kind` and `status` are not read.
+    /// Only older versions wrote it. Its `kind` and `status` are not read.
     Hook {
         #[serde(borrow)]
         name: Cow<'a, str>,
         #[serde(borrow, default)]
         output: Cow<'a, str>,
     },
-    /// Nothing writes it any more.
+    /// Only older versions wrote it.
     Flag {
         #[serde(borrow)]
         text: Cow<'a, str>,
@@ -254,39 +259,6 @@ pub(crate) enum ItemKindV1<'a> {
         #[serde(borrow, default)]
         parts: Vec<PartV1<'a>>,
     },
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "camelCase")]
-pub(crate) enum PartV1<'a> {
-    Text {
-        #[serde(borrow)]
-        text: Cow<'a, str>,
-    },
-    Image {
-        #[serde(borrow)]
-        mime: Cow<'a, str>,
-        #[serde(borrow)]
-        data: Cow<'a, str>,
-    },
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct ProviderBlockV1<'a> {
-    #[serde(borrow)]
-    format: Cow<'a, str>,
-    #[serde(borrow)]
-    model: Cow<'a, str>,
-    data: Cow<'a, Value>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct PlanEntryV1<'a> {
-    #[serde(borrow)]
-    text: Cow<'a, str>,
-    status: PlanStatusV1,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    priority: Option<Cow<'a, str>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -422,43 +394,6 @@ pub(crate) struct NoticeV1<'a> {
     level: LevelV1,
     #[serde(borrow)]
     text: Cow<'a, str>,
-}
-
-/// Stored words for a domain type without data, with both conversions.
-macro_rules! words {
-    ($($name:ident = $domain:ty { $($word:ident),+ })+) => {$(
-        #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        pub(crate) enum $name {
-            $($word),+
-        }
-
-        impl From<$domain> for $name {
-            fn from(value: $domain) -> Self {
-                type Domain = $domain;
-                match value {
-                    $(Domain::$word => Self::$word),+
-                }
-            }
-        }
-
-        impl From<$name> for $domain {
-            fn from(stored: $name) -> Self {
-                match stored {
-                    $($name::$word => Self::$word),+
-                }
-            }
-        }
-    )+};
-}
-
-words! {
-    ChannelV1 = domain::event::Channel { Text, Reasoning, ToolInput, ToolOutput }
-    LevelV1 = domain::Level { Info, Warning, Error }
-    FailureKindV1 = domain::FailureKind { User, Taken, Config, Auth, Quota, Provider, Tool, Internal }
-    PlanStatusV1 = domain::item::PlanStatus { Pending, InProgress, Done }
-    OriginV1 = domain::tool_call::Origin { Native, Mcp }
-    RejectedByV1 = domain::tool_call::RejectedBy { User, Policy, Unasked, Hook }
 }
 
 /// A fact with its number and time: a line of an exported chat.

@@ -11,9 +11,8 @@ use domain::tool_call::{Details, FileChange, Location, ShellPart, ToolCall, Tool
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::decode::{all, owned};
-use super::encode::borrow_all;
-use super::{OriginV1, PartV1, PlanEntryV1, ProviderBlockV1, RejectedByV1};
+use super::convert::{all, borrow_all, owned};
+use super::parts::{OriginV1, PartV1, PlanEntryV1, ProviderBlockV1, RejectedByV1};
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ToolCallV1<'a> {

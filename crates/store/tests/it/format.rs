@@ -35,7 +35,7 @@ fn records_keep_their_bytes() {
     }
 }
 
-/// Kinds of facts and items that nothing writes any more.
+/// Kinds of facts and items that only older versions wrote.
 #[test]
 fn old_words_still_open() {
     let item = |kind: &str| {

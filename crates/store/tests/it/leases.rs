@@ -44,7 +44,7 @@ async fn what_a_dead_holder_left_is_no_obstacle() {
     let text = format!("two (process {})\n\na\n", std::process::id());
     assert_eq!(fs::read_to_string(&file).unwrap(), text);
 
-    // What stands in the file is shown to people, so it is short and plain whatever it is.
+    // What is in the file is shown to people, so it is short and plain whatever it is.
     fs::write(&file, "\u{1b}[31mred".repeat(1000)).unwrap();
     let Lease::HeldBy { holder, .. } = journal(directory.path()).lease(&id("a")).await.unwrap() else {
         panic!("not held")

@@ -81,7 +81,7 @@ async fn a_folder_that_cannot_be_made_is_named() {
     }
 }
 
-/// How often the text stands in any file below the folder.
+/// How often the text occurs in the files below the folder.
 fn traces(directory: &Path, text: &str) -> usize {
     let mut found = 0;
     for entry in fs::read_dir(directory).unwrap() {

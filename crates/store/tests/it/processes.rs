@@ -101,7 +101,7 @@ impl Process {
         let output = BufReader::new(child.stdout.take().unwrap());
         let (sender, answers) = mpsc::channel();
         std::thread::spawn(move || {
-            // The first answer may stand behind the test harness's own words.
+            // Words of the test harness may precede the first answer.
             for line in output.lines().map_while(Result::ok) {
                 if let Some((_, answer)) = line.split_once('@') {
                     let _ = sender.send(answer.to_owned());

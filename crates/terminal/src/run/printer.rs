@@ -47,6 +47,13 @@ impl Printer<'_> {
         }
     }
 
+    /// Ends the line of a text that another text follows.
+    fn end_line(&mut self) {
+        if self.format == OutputFormat::Text && !self.hold_answer {
+            self.write(b"\n");
+        }
+    }
+
     pub(super) fn event(&mut self, event: &RunEvent<'_>) {
         self.json(event);
     }
@@ -107,6 +114,8 @@ impl Printer<'_> {
 pub(super) struct OutputState {
     cursors: HashMap<ItemId, TextCursor>,
     states: HashMap<ItemId, &'static str>,
+    /// The item whose text was printed last, and whether the text ended its line.
+    last_text: Option<(ItemId, bool)>,
     /// The full text of the last answer.
     pub(super) answer: String,
     pub(super) usage: UsageMembers,
@@ -154,9 +163,18 @@ impl OutputState {
         } else if let ItemKind::Note(note) = &item.kind {
             printer.notice(&note.text);
         } else if let ItemKind::SystemText { text } = &item.kind {
-            printer.text(text);
+            self.print_text(item.id, text, printer);
             self.answer.push_str(text);
         }
+    }
+
+    /// Texts of different items begin on lines of their own.
+    fn print_text(&mut self, id: ItemId, text: &str, printer: &mut Printer<'_>) {
+        if self.last_text.is_some_and(|(last, is_ended)| last != id && !is_ended) {
+            printer.end_line();
+        }
+        printer.text(text);
+        self.last_text = Some((id, text.ends_with('\n')));
     }
 
     fn print_growth(
@@ -173,7 +191,7 @@ impl OutputState {
         let Some(rest) = self.cursors.entry(id).or_default().advance(offset, text) else { return };
         if channel == Channel::Text {
             self.answer.push_str(rest);
-            printer.text(rest);
+            self.print_text(id, rest, printer);
         } else if printer.is_json() {
             printer.event(&RunEvent::Reasoning { text: rest });
         }
@@ -232,5 +250,52 @@ fn part_text(part: &Part) -> &str {
     match part {
         Part::Text { text } => text,
         Part::Image { .. } => "(an image)",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use domain::{Recorded, SessionId, TurnId};
+
+    use super::*;
+
+    fn ended(id: u64, text: &str) -> Event {
+        let kind = ItemKind::AgentMessage { text: text.to_owned(), interrupted: false, provider: None };
+        let item = Item { id: ItemId(id), turn: TurnId(1), step: 0, parent: None, kind };
+        let fact = Fact::ItemEnded { item };
+        Event::fact(SessionId::new("s"), Arc::new(Recorded { number: id, at: 0, fact }))
+    }
+
+    fn printed(format: OutputFormat, hold_answer: bool, texts: &[&str]) -> String {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut printer = Printer {
+            format,
+            to_terminal: false,
+            hold_answer,
+            quiet: true,
+            out: &mut out,
+            err: &mut err,
+            write_error: None,
+        };
+        let mut state = OutputState::default();
+        for (id, text) in (1..).zip(texts) {
+            state.print_event(&ended(id, text), &mut printer);
+            state.print_event(&ended(id, text), &mut printer);
+        }
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn texts_of_different_answers_begin_on_lines_of_their_own() {
+        let text = OutputFormat::Text;
+        assert_eq!(printed(text, false, &["I look.", "Found.\n", "Done."]), "I look.\nFound.\nDone.");
+        assert_eq!(printed(text, true, &["I look.", "Done."]), "", "the answer is held");
+        let events = printed(OutputFormat::Events, false, &["I look.", "Done."]);
+        let all: Vec<serde_json::Value> =
+            events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(all.len(), 2, "{events}");
+        assert_eq!((&all[0]["text"], &all[1]["text"]), (&"I look.".into(), &"Done.".into()));
     }
 }

@@ -221,7 +221,7 @@ impl Drawing<'_, '_> {
                     self.words += FORM_WORDS;
                     self.draw_form(&operands, resources, depth);
                 }
-                // A picture stands here as bytes.
+                // A picture is here as bytes.
                 b"BI" => reader.at = find(content, b"EI", reader.at).map_or(content.len(), |at| at + 2),
                 word => self.operate(word, &operands, font.as_deref()),
             }

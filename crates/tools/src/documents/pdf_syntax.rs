@@ -309,7 +309,7 @@ impl<'a> File<'a> {
         }
     }
 
-    /// Objects that stand compressed in streams of objects.
+    /// Objects that are compressed in streams of objects.
     fn read_packed_objects(&mut self) {
         let is_packed = |object: &Object| object.dict().is_some_and(|dict| is_name(dict, b"Type", b"ObjStm"));
         let packed: Vec<u32> =

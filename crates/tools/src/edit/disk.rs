@@ -165,7 +165,7 @@ fn create(folder: &Folder, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
     folder.sync()
 }
 
-/// Writes over the file itself. A synced copy stands beside it until that is done.
+/// Writes over the file itself. A synced copy is beside it until that is done.
 fn write_in_place(folder: &Folder, name: &OsStr, old: &[u8], new: &[u8]) -> Result<(), String> {
     let describe_error = |error: io::Error| format!("{error}.");
     let mut copy = TemporaryFile::create(folder, name, 0o600).map_err(describe_error)?;

@@ -25,7 +25,7 @@ pub struct Files {
     pub limits: Limits,
 }
 
-/// A file as it stands when it is about to be changed.
+/// A file as it is when it is about to be changed.
 pub struct CurrentFile {
     /// `None`: it does not exist.
     pub document: Option<Document>,

@@ -16,7 +16,7 @@ const DIFF_TIME: Duration = Duration::from_millis(500);
 /// A text whose `\r\n` are read as `\n`.
 pub struct NormalizedText<'a> {
     text: Cow<'a, str>,
-    /// Where in `text` a `\n` stands that was `\r\n`.
+    /// Where in `text` a `\n` is that was `\r\n`.
     carriage: Vec<usize>,
 }
 

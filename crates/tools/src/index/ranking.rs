@@ -8,14 +8,30 @@ use std::collections::HashSet;
 use memchr::memmem;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
+use platform::{System, names};
 
-use super::snapshot::{IndexedPath, Snapshot};
+use super::FoundPath;
+use super::snapshot::{IndexedPath, Snapshot, letter_set};
 
 /// Paths that are scored at most, so that a query never takes long.
 const MAX_SCORED: usize = 20_000;
 
+impl Snapshot {
+    pub fn search(&self, query: &str, limit: usize) -> Vec<FoundPath> {
+        self.search_and_count(query, limit).0
+    }
+
+    /// The matches, and how many of them hold the query as it is; those come first.
+    pub(super) fn search_and_count(&self, query: &str, limit: usize) -> (Vec<FoundPath>, usize) {
+        let query = names::for_rules(query.trim(), System::CURRENT);
+        let query = self.without_root(&query);
+        let (numbers, literal) = rank_paths(self, query, limit);
+        (numbers.into_iter().map(|number| self.found(number)).collect(), literal)
+    }
+}
+
 /// Numbers of entries, best first, and how many of them hold the query as it is.
-pub(super) fn rank_paths(snapshot: &Snapshot, query: &str, limit: usize) -> (Vec<usize>, usize) {
+fn rank_paths(snapshot: &Snapshot, query: &str, limit: usize) -> (Vec<usize>, usize) {
     if limit == 0 {
         return (Vec::new(), 0);
     }
@@ -36,17 +52,6 @@ pub(super) fn rank_paths(snapshot: &Snapshot, query: &str, limit: usize) -> (Vec
     let mut found = take_smallest(hits, limit);
     found.extend(find_subsequence_matches(snapshot, &query, &taken, limit - found.len()));
     (found, literal)
-}
-
-/// A bit for each letter and digit, in lower case; one for everything else.
-pub(super) fn letter_set(text: &str) -> u64 {
-    text.bytes().fold(0, |set, byte| {
-        set | match byte.to_ascii_lowercase() {
-            letter @ b'a'..=b'z' => 1 << (letter - b'a'),
-            digit @ b'0'..=b'9' => 1 << (26 + digit - b'0'),
-            _ => 0,
-        }
-    })
 }
 
 /// Entries that hold the query, with how well: less is better.
@@ -120,7 +125,7 @@ fn find_subsequence_matches(
     take_smallest(hits, limit)
 }
 
-/// The bytes of `word` stand in `path` in this order.
+/// The bytes of `word` are in `path` in this order.
 fn contains_in_order(path: &[u8], word: &[u8]) -> bool {
     let mut rest = path;
     word.iter().all(|byte| match memchr::memchr(*byte, rest) {

@@ -9,7 +9,6 @@ use ignore::{DirEntry, WalkState};
 use platform::{System, names};
 
 use super::FoundPath;
-use super::ranking::{self, letter_set};
 use crate::walk;
 
 /// Entries that are kept of a tree without end.
@@ -121,23 +120,11 @@ impl Snapshot {
         self.entries.is_empty()
     }
 
-    pub fn search(&self, query: &str, limit: usize) -> Vec<FoundPath> {
-        self.search_and_count(query, limit).0
-    }
-
-    /// The matches, and how many of them hold the query as it is; those come first.
-    pub(super) fn search_and_count(&self, query: &str, limit: usize) -> (Vec<FoundPath>, usize) {
-        let query = names::for_rules(query.trim(), System::CURRENT);
-        let query = self.without_root(&query);
-        let (numbers, literal) = ranking::rank_paths(self, query, limit);
-        (numbers.into_iter().map(|number| self.found(number)).collect(), literal)
-    }
-
     pub(super) fn path(&self, entry: &IndexedPath) -> &str {
         &self.text[entry.start as usize..entry.end as usize]
     }
 
-    fn found(&self, number: usize) -> FoundPath {
+    pub(super) fn found(&self, number: usize) -> FoundPath {
         let entry = &self.entries[number];
         let root = self.roots.get(usize::from(entry.root)).map(PathBuf::as_path).unwrap_or(Path::new("/"));
         let mut path = root.to_owned();
@@ -146,7 +133,7 @@ impl Snapshot {
     }
 
     /// A query that is an absolute path means what is below its root.
-    fn without_root<'a>(&self, query: &'a str) -> &'a str {
+    pub(super) fn without_root<'a>(&self, query: &'a str) -> &'a str {
         let below = self
             .roots
             .iter()
@@ -244,4 +231,15 @@ impl Drop for Batch<'_> {
     fn drop(&mut self) {
         self.flush();
     }
+}
+
+/// A bit for each letter and digit, in lower case; one for everything else.
+pub(super) fn letter_set(text: &str) -> u64 {
+    text.bytes().fold(0, |set, byte| {
+        set | match byte.to_ascii_lowercase() {
+            letter @ b'a'..=b'z' => 1 << (letter - b'a'),
+            digit @ b'0'..=b'9' => 1 << (26 + digit - b'0'),
+            _ => 0,
+        }
+    })
 }

@@ -1,12 +1,86 @@
 //! One simple command: what it is called, whether it only reads, why it must be asked.
 
-use super::parse::RawCommand;
+use domain::tool::Exposure;
+
+use super::line::{Command, ShellLine};
+use super::parse::{self, RawCommand};
 use super::word::Word;
 use super::wrappers::{self, Runs};
-use super::{Command, Exposure, ShellLine, analyze_into, exposure, git, keys, read_only, risky};
+use super::{exposure, git, keys, read_only, risky};
+
+/// Lines longer than this are asked about without a look.
+const MAX_LENGTH: usize = 32 * 1024;
+/// How deep a shell may run a shell.
+const MAX_DEPTH: usize = 4;
+
+/// Adds what a line says to what is known of the line that runs it.
+pub(super) fn analyze_into(line: &str, depth: usize, out: &mut ShellLine) {
+    if line.len() > MAX_LENGTH {
+        out.add_reason("It is too long to be analyzed");
+        return;
+    }
+    if depth > MAX_DEPTH {
+        out.add_reason("Shells run shells too deep to be analyzed");
+        return;
+    }
+    if line.chars().any(is_invisible) {
+        out.add_reason("It holds invisible or misleading characters");
+    }
+    let joined = join_lines(line);
+    // Where the shell would not join them, what is analyzed is not what runs.
+    if joined.len() < line.len() && (line.contains(['\'', '#']) || line.contains("<<")) {
+        out.add_reason("It goes on over a line end in a way that is not analyzed");
+    }
+    let parsed = parse::parse(&joined);
+    for reason in parsed.reasons {
+        out.add_reason(reason);
+    }
+    for reason in parsed.known_reasons {
+        out.add_known_reason(reason);
+    }
+    out.redirected.extend(parsed.redirected);
+    if depth == 0 {
+        out.text = joined;
+    }
+    for raw in parsed.commands {
+        inspect(&raw, depth, out);
+    }
+}
+
+/// The shell drops a line end behind a backslash that no backslash is before.
+fn join_lines(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut chars = line.chars().peekable();
+    while let Some(char) = chars.next() {
+        match (char, chars.peek()) {
+            ('\\', Some('\n')) => drop(chars.next()),
+            ('\\', Some(escaped)) => {
+                out.extend([char, *escaped]);
+                chars.next();
+            }
+            _ => out.push(char),
+        }
+    }
+    out
+}
+
+/// Characters that a reader does not see as what they are: controls, blanks that are none to a shell, marks that
+/// turn the direction of text.
+fn is_invisible(char: char) -> bool {
+    match char {
+        ' ' | '\t' | '\n' => false,
+        '\u{ad}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}' => true,
+        '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' | '\u{3164}' | '\u{115f}' | '\u{1160}' => true,
+        _ => char.is_control() || char.is_whitespace(),
+    }
+}
 
 /// Notes the command, and what it runs itself.
-pub(super) fn inspect(raw: &RawCommand, depth: usize, out: &mut ShellLine) {
+fn inspect(raw: &RawCommand, depth: usize, out: &mut ShellLine) {
     let known: Vec<Word> = raw.words.iter().map_while(Clone::clone).collect();
     if known.len() < raw.words.len() {
         // The reason was noted where the word was read; what is known of the command is still shown.
@@ -21,7 +95,7 @@ pub(super) fn inspect(raw: &RawCommand, depth: usize, out: &mut ShellLine) {
 
 /// `complete`: all words of the command are known.
 fn inspect_words(words: &[Word], complete: bool, depth: usize, out: &mut ShellLine) {
-    if depth > super::MAX_DEPTH {
+    if depth > MAX_DEPTH {
         return out.add_reason("Commands run commands too deep to be analyzed");
     }
     let texts: Vec<&str> = words.iter().map(Word::as_str).collect();
@@ -99,7 +173,7 @@ fn inspect_nested(runs: Runs, name: &str, words: &[Word], complete: bool, depth:
     }
 }
 
-/// Where a command may begin: at `at`, or at a later word where options that may take words stand before it.
+/// Where a command may begin: at `at`, or at a later word where options that may take words are before it.
 fn possible_starts(arguments: &[&str], at: usize) -> Vec<usize> {
     let is_option = |word: &&str| word.starts_with('-');
     let first =

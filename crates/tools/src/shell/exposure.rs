@@ -4,7 +4,7 @@
 
 use domain::tool::Exposure;
 
-use super::{git, keys};
+use super::{git_words, keys};
 
 /// Work on the files that they are given, run no code of the project and use no network.
 #[rustfmt::skip]
@@ -72,7 +72,7 @@ const GIT_UNKNOWN: &[&str] = &["am", "apply", "bisect", "config", "filter-branch
 pub(super) fn of(name: &str, arguments: &[&str]) -> Exposure {
     let sub = arguments.iter().copied().find(|word| !word.starts_with(['-', '+'])).unwrap_or_default();
     if name == "git" {
-        let sub = git::split(arguments).1.first().copied().unwrap_or_default();
+        let sub = git_words::split(arguments).1.first().copied().unwrap_or_default();
         return match sub {
             sub if GIT_NETWORK.contains(&sub) => Exposure::Network,
             sub if GIT_UNKNOWN.contains(&sub) => Exposure::Unknown,

@@ -1,5 +1,6 @@
 //! git: its subcommand behind its own options, and the options that run or write something.
 
+use super::git_words::{asks_for_signatures, split};
 use super::risky;
 
 /// Options before the subcommand that only look.
@@ -194,32 +195,4 @@ fn is_interactive(word: &str) -> bool {
     let option = option.split('=').next().unwrap_or_default();
     let meant = |known: &&str| !option.is_empty() && known.starts_with(option);
     option.starts_with("config") || OPTIONS.iter().any(meant)
-}
-
-/// Formats with the state of signatures make git run gpg.
-pub(super) fn asks_for_signatures(arguments: &[&str]) -> bool {
-    arguments.iter().any(|word| word.contains("%G") || word.contains("%(signature"))
-}
-
-/// The options of git itself, and the subcommand with what follows it.
-pub(super) fn split<'a, 'b>(arguments: &'a [&'b str]) -> (&'a [&'b str], &'a [&'b str]) {
-    let mut at = 0;
-    while let Some(word) = arguments.get(at) {
-        if !word.starts_with('-') {
-            break;
-        }
-        let takes_value = matches!(
-            *word,
-            "-C" | "-c"
-                | "--git-dir"
-                | "--work-tree"
-                | "--namespace"
-                | "--config-env"
-                | "--exec-path"
-                | "--super-prefix"
-                | "--attr-source"
-        );
-        at += if takes_value { 2 } else { 1 };
-    }
-    arguments.split_at(at.min(arguments.len()))
 }

@@ -9,7 +9,9 @@ use std::path::{Component, Path, PathBuf};
 use domain::tool::Scope;
 use platform::resolve_links;
 
-use super::{Command, ShellLine, Word, git, keys};
+use super::line::{Command, ShellLine};
+use super::word::Word;
+use super::{git, keys};
 
 /// What the paths of a line come to.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

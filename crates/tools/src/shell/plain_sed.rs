@@ -89,7 +89,7 @@ fn address(script: &str) -> Option<&str> {
     }
 }
 
-/// What follows the next `delimiter` that no backslash stands before. Programs differ about one between brackets, so
+/// What follows the next `delimiter` that no backslash is before. Programs differ about one between brackets, so
 /// that is refused.
 fn until(text: &str, delimiter: char) -> Option<&str> {
     let mut escaped = false;

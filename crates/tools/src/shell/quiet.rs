@@ -2,7 +2,7 @@
 //!
 //! Invariant: none of them changes what a command does to the project.
 
-use super::ShellLine;
+use super::line::ShellLine;
 
 /// Set for every command.
 pub const VARIABLES: &[(&str, &str)] = &[

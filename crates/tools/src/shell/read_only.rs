@@ -2,7 +2,7 @@
 //!
 //! Invariant: an option that is not on the list takes a command off it. Which files are read is not decided here.
 
-use super::{git, plain_sed, risky};
+use super::{git_words, plain_sed, risky};
 
 /// What a command may be given.
 struct Allowed {
@@ -212,7 +212,7 @@ pub(super) fn is_read_only(name: &str, arguments: &[&str]) -> bool {
 }
 
 fn git_reads(arguments: &[&str]) -> bool {
-    let (before, rest) = git::split(arguments);
+    let (before, rest) = git_words::split(arguments);
     let mut before = before.iter();
     while let Some(option) = before.next() {
         match *option {
@@ -221,7 +221,7 @@ fn git_reads(arguments: &[&str]) -> bool {
             _ => return false,
         }
     }
-    if git::asks_for_signatures(rest) {
+    if git_words::asks_for_signatures(rest) {
         return false;
     }
     match rest {

@@ -5,7 +5,7 @@
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Word {
     pub text: String,
-    /// Where in `text` an unquoted `*`, `?` or `[` stands first.
+    /// Where in `text` an unquoted `*`, `?` or `[` is first.
     pub pattern_at: Option<usize>,
     /// It begins with an unquoted `~`.
     pub tilde: bool,

@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
+use domain::Review;
 use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
-use domain::{CancellationToken, Review};
-use globset::GlobBuilder;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::directory_tree::workspace_folder;
 use crate::edit::files::Files;
 use crate::editor;
+use crate::glob_search::{FoundFiles, compile, find_files};
 use crate::offered::BuiltInTool;
-use crate::options::Limits;
 use crate::paths::ResolvedPath;
-use crate::walk::Walk;
 
 pub struct Glob {
     pub files: Arc<Files>,
@@ -87,51 +85,4 @@ fn list_paths(found: &FoundFiles, root: Option<&std::path::PathBuf>) -> ToolResu
         lines.push(format!("[only the first {}; narrow the pattern or give a path]", lines.len()));
     }
     ToolResult::text(lines.join("\n"))
-}
-
-pub struct FoundFiles {
-    pub paths: Vec<std::path::PathBuf>,
-    pub more: bool,
-}
-
-/// Files below a folder that match, sorted.
-pub fn find_files(
-    folder: &ResolvedPath,
-    pattern: &str,
-    limits: &Limits,
-    cancel: CancellationToken,
-) -> Result<FoundFiles, String> {
-    let matcher = compile(pattern)?;
-    let mut walk = Walk::new(folder.path(), limits.walk_time, cancel);
-    let mut found = FoundFiles { paths: Vec::new(), more: false };
-    for entry in walk.by_ref() {
-        if entry.file_type().is_none_or(|kind| kind.is_dir()) {
-            continue;
-        }
-        let relative = entry.path().strip_prefix(folder.path()).unwrap_or(entry.path());
-        if !matcher.is_match(relative) {
-            continue;
-        }
-        if found.paths.len() == limits.paths {
-            found.more = true;
-            break;
-        }
-        found.paths.push(entry.into_path());
-    }
-    if walk.is_stopped() {
-        return Err("The call was stopped.".to_owned());
-    }
-    found.more |= walk.cut_short;
-    Ok(found)
-}
-
-/// A pattern without a slash matches names in every folder.
-pub fn full_pattern(pattern: &str) -> String {
-    let pattern = pattern.trim_start_matches("./");
-    if pattern.contains('/') { pattern.to_owned() } else { format!("**/{pattern}") }
-}
-
-pub fn compile(pattern: &str) -> Result<globset::GlobMatcher, String> {
-    let glob = GlobBuilder::new(&full_pattern(pattern)).literal_separator(true).build();
-    Ok(glob.map_err(|error| format!("`{pattern}` is not a pattern: {error}."))?.compile_matcher())
 }

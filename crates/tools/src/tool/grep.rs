@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
-use domain::{CancellationToken, Review};
+use domain::{CancellationToken, Review, SessionId};
 use globset::{GlobBuilder, GlobMatcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::directory_tree::workspace_folder;
+use super::file_search::{self, Enough, FoundInBatch, FoundInFile, WalkedFile};
 use crate::edit::files::Files;
 use crate::lenient;
 use crate::offered::BuiltInTool;
@@ -70,7 +71,8 @@ impl BuiltInTool for Grep {
         let scope = call.scope.clone();
         let forbidden = ForbiddenPaths::new(&scope)?;
         let search = move |files: &Files, path: ResolvedPath| {
-            Search::new(&input, &files.limits, &scope, forbidden)?.run(&path, &files.limits, cancel)
+            let search = Search::new(&input, &files.limits, &scope, forbidden)?;
+            search.run(path.path(), path.shown(), &files.limits, cancel)
         };
         let (text, secrets) = self.files.blocking(&path, search).await?;
         let mut result = ToolResult { taint, ..ToolResult::text(text) };
@@ -79,25 +81,56 @@ impl BuiltInTool for Grep {
     }
 }
 
+/// The lines below a folder that match, with the usual limits and without rules: what the benchmark measures.
+pub fn search_folder(folder: &Path, pattern: &str) -> Result<String, String> {
+    let scope = Scope {
+        session: SessionId::new("search"),
+        roots: vec![folder.to_owned()].into(),
+        read_only: true,
+        remembered: Arc::from([]),
+        forbidden_paths: Arc::from([]),
+        tainted: false,
+        secret_read: false,
+    };
+    let input = Input {
+        pattern: pattern.to_owned(),
+        path: workspace_folder(),
+        include: None,
+        context: None,
+        files_only: false,
+        max_results: None,
+    };
+    let (limits, forbidden) = (Limits::default(), ForbiddenPaths::new(&scope)?);
+    let search = Search::new(&input, &limits, &scope, forbidden)?;
+    search.run(folder, &input.path, &limits, CancellationToken::new()).map(|(text, _)| text)
+}
+
 struct Search {
     matcher: RegexMatcher,
-    searcher: Searcher,
+    searcher: SearcherBuilder,
     include: Option<GlobMatcher>,
     files_only: bool,
-    /// Matches that may still be told.
-    left: usize,
+    /// Matches that are told at most.
+    most: usize,
     bytes: usize,
     root: Option<PathBuf>,
     forbidden: ForbiddenPaths,
     /// A tainted chat reads files that hold secrets only by their own path.
     leaves_out_secrets: bool,
+    /// A search across lines holds a whole file in memory; larger ones are left out.
+    max_file: u64,
+    notice: Option<String>,
+}
+
+/// What is told of all files.
+#[derive(Default)]
+struct Told {
+    text: String,
+    matches: usize,
     left_out: usize,
     /// Files with secrets among those that matched.
     secrets: Vec<String>,
-    /// A search across lines holds a whole file in memory; larger ones are left out.
-    max_file: u64,
-    out: String,
-    notice: Option<String>,
+    is_full: bool,
 }
 
 impl Search {
@@ -117,15 +150,15 @@ impl Search {
                 .map_err(|_| format!("The pattern is wrong: {error}."))
         })?;
         let context = input.context.unwrap_or(0).min(MAX_CONTEXT);
-        let searcher = SearcherBuilder::new()
+        let mut searcher = SearcherBuilder::new();
+        searcher
             .binary_detection(BinaryDetection::quit(0))
             .line_number(true)
             .multi_line(across_lines)
             // A line without end is not kept whole.
             .heap_limit(Some(MAX_HEAP))
             .before_context(context)
-            .after_context(context)
-            .build();
+            .after_context(context);
         let include = input.include.as_deref().filter(|include| !include.is_empty()).map(|include| {
             let full_pattern =
                 if include.contains('/') { include.to_owned() } else { format!("**/{include}") };
@@ -137,102 +170,149 @@ impl Search {
             searcher,
             include: include.transpose()?,
             files_only: input.files_only,
-            left: input.max_results.unwrap_or(limits.matches).clamp(1, 10_000),
+            most: input.max_results.unwrap_or(limits.matches).clamp(1, 10_000),
             bytes: limits.output_bytes,
             root: scope.roots.first().cloned(),
             forbidden,
             leaves_out_secrets: scope.tainted,
-            left_out: 0,
-            secrets: Vec::new(),
             max_file: if across_lines { limits.file_bytes } else { u64::MAX },
-            out: String::new(),
             notice,
         })
     }
 
     fn run(
         mut self,
-        from: &ResolvedPath,
+        from: &Path,
+        shown: &str,
         limits: &Limits,
         cancel: CancellationToken,
     ) -> Result<(String, Vec<String>), String> {
-        if from.path().symlink_metadata().is_err() {
-            return Err(format!("There is no {}. Look for it with glob or directory_tree.", from.shown()));
+        if from.symlink_metadata().is_err() {
+            return Err(format!("There is no {shown}. Look for it with glob or directory_tree."));
         }
-        let mut walk = Walk::new(from.path(), limits.walk_time, cancel);
-        let mut full = false;
-        for entry in walk.by_ref() {
-            if !entry.file_type().is_some_and(|kind| kind.is_file()) {
-                continue;
-            }
-            let relative = entry.path().strip_prefix(from.path()).unwrap_or(entry.path());
-            if self.include.as_ref().is_some_and(|include| entry.depth() > 0 && !include.is_match(relative)) {
-                continue;
-            }
-            if self.leaves_out_secrets && entry.depth() > 0 && project_files::holds_secrets(entry.path()) {
-                self.left_out += 1;
-                continue;
-            }
-            self.search_file(entry.path());
-            if self.left == 0 || self.out.len() > self.bytes {
-                full = true;
-                break;
-            }
-        }
+        let mut walk = Walk::new(from, limits.walk_time, cancel.clone());
+        let files = walk.by_ref().filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
+        let files = files.map(|entry| {
+            let depth = entry.depth();
+            (entry.into_path(), depth)
+        });
+        let searcher = || {
+            // Each thread has buffers of its own.
+            let (mut searcher, matcher) = (self.searcher.build(), self.matcher.clone());
+            let (search, cancel) = (&self, &cancel);
+            move |batch: &[WalkedFile]| search.search_batch(&mut searcher, &matcher, from, batch, cancel)
+        };
+        let enough = Enough { matches: self.most, bytes: self.bytes };
+        let found = file_search::search(files, &enough, searcher);
         if walk.is_stopped() {
             return Err("The call was stopped.".to_owned());
         }
-        if self.out.is_empty() {
-            self.out.push_str("Nothing matches. Mind that what git ignores is left out.");
+        let mut told = self.join(found);
+        if told.text.is_empty() {
+            told.text.push_str("Nothing matches. Mind that what git ignores is left out.");
         }
-        if full {
-            self.out.push_str("[there may be more; narrow the search or raise max_results]\n");
+        if told.is_full {
+            told.text.push_str("[there may be more; narrow the search or raise max_results]\n");
         }
         if walk.cut_short {
-            self.out.push_str("[not everything was searched in the time there is; give a path]\n");
+            told.text.push_str("[not everything was searched in the time there is; give a path]\n");
         }
-        if self.left_out > 0 {
-            let count = self.left_out;
-            self.out.push_str(&format!(
+        if told.left_out > 0 {
+            let count = told.left_out;
+            told.text.push_str(&format!(
                 "\n[{count} files that hold secrets were left out; read one by its own path]\n"
             ));
         }
-        let text = self.notice.take().map_or(String::new(), |notice| notice + "\n") + self.out.trim_end();
-        Ok((text, self.secrets))
+        let text = self.notice.take().map_or(String::new(), |notice| notice + "\n") + told.text.trim_end();
+        Ok((text, told.secrets))
     }
 
-    /// A file that cannot be read is left out.
-    fn search_file(&mut self, path: &Path) {
+    fn search_batch(
+        &self,
+        searcher: &mut Searcher,
+        matcher: &RegexMatcher,
+        from: &Path,
+        batch: &[WalkedFile],
+        cancel: &CancellationToken,
+    ) -> FoundInBatch {
+        let mut found = FoundInBatch::default();
+        for (path, depth) in batch {
+            if cancel.is_cancelled() {
+                break;
+            }
+            let relative = path.strip_prefix(from).unwrap_or(path);
+            if self.include.as_ref().is_some_and(|include| *depth > 0 && !include.is_match(relative)) {
+                continue;
+            }
+            if self.leaves_out_secrets && *depth > 0 && project_files::holds_secrets(path) {
+                found.left_out += 1;
+                continue;
+            }
+            found.files.extend(self.search_file(searcher, matcher, path, self.most, self.bytes));
+        }
+        found
+    }
+
+    /// At most that many matches and about that many bytes. A file that cannot be read is left out.
+    fn search_file(
+        &self,
+        searcher: &mut Searcher,
+        matcher: &RegexMatcher,
+        path: &Path,
+        most: usize,
+        room: usize,
+    ) -> Option<FoundInFile> {
         if self.forbidden.contains(path) {
-            return;
+            return None;
         }
-        let Ok(file) = project_files::open_regular(path) else { return };
-        if file.metadata().map_or(true, |metadata| metadata.len() > self.max_file) {
-            return;
+        let file = project_files::open_regular(path).ok()?;
+        if self.max_file < u64::MAX && file.metadata().map_or(true, |metadata| metadata.len() > self.max_file)
+        {
+            return None;
         }
-        let mut lines = MatchLines {
-            out: String::new(),
-            left: if self.files_only { 1 } else { self.left },
-            room: self.bytes.saturating_sub(self.out.len()),
-            found: 0,
-            last: None,
-        };
-        let _ = self.searcher.search_file(&self.matcher, &file, &mut lines);
+        let left = if self.files_only { 1 } else { most };
+        let mut lines = MatchLines { out: String::new(), left, room, found: 0, last: None };
+        let _ = searcher.search_file(matcher, &file, &mut lines);
         if lines.found == 0 {
-            return;
-        }
-        if project_files::is_secret(path) {
-            self.secrets.push(path.display().to_string());
+            return None;
         }
         let shown =
             self.root.as_ref().and_then(|root| path.strip_prefix(root).ok()).unwrap_or(path).display();
-        if self.files_only {
-            let _ = writeln!(self.out, "{shown}");
-            self.left -= 1;
-        } else {
-            let _ = write!(self.out, "{shown}\n{}\n", lines.out);
-            self.left = self.left.saturating_sub(lines.found);
+        let text = match self.files_only {
+            true => format!("{shown}\n"),
+            false => format!("{shown}\n{}\n", lines.out),
+        };
+        Some(FoundInFile { path: path.to_owned(), text, matches: lines.found })
+    }
+
+    /// The matches in order, as far as they fit.
+    fn join(&self, found: Vec<FoundInBatch>) -> Told {
+        let mut told = Told::default();
+        for batch in found {
+            for file in batch.files {
+                let (most, room) = (self.most - told.matches, self.bytes.saturating_sub(told.text.len()));
+                let file = if file.matches <= most && file.text.len() <= room {
+                    file
+                } else {
+                    // The last file is searched again, for as many matches as there is room for.
+                    let mut searcher = self.searcher.build();
+                    let cut = self.search_file(&mut searcher, &self.matcher, &file.path, most, room);
+                    let Some(cut) = cut else { continue };
+                    cut
+                };
+                told.text.push_str(&file.text);
+                told.matches += file.matches;
+                if project_files::is_secret(&file.path) {
+                    told.secrets.push(file.path.display().to_string());
+                }
+                if told.matches >= self.most || told.text.len() > self.bytes {
+                    told.is_full = true;
+                    return told;
+                }
+            }
+            told.left_out += batch.left_out;
         }
+        told
     }
 }
 

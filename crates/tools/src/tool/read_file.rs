@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
 use domain::tool_call::Location;
-use domain::{HostCall, HostReply, Part, Review};
+use domain::{HostCall, HostReply, Part, Review, SessionId};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -28,6 +28,8 @@ use crate::sealed;
 const MAX_LINE: usize = 2_000;
 /// Bytes of a PDF file or notebook.
 const MAX_DOCUMENT: u64 = 50 << 20;
+/// A file up to this size is read before it is known what it is.
+const SMALL_FILE: u64 = 1 << 20;
 
 pub struct ReadFile {
     pub files: Arc<Files>,
@@ -81,34 +83,8 @@ impl BuiltInTool for ReadFile {
             None
         };
         let session = call.scope.session.clone();
-        let read = move |files: &Files, path: ResolvedPath| {
-            if let Some(image) = load_image(&path, files.limits.image_bytes)? {
-                return Ok(ToolResult { parts: vec![image], ..ToolResult::default() });
-            }
-            if let Some(text) = load_document(&path, in_client.as_deref())? {
-                // A notebook is edited as the JSON that it is.
-                let unsaved = in_client.map(|text| (TextStamp::from_text(&text), SeenVia::Client));
-                let on_disk = || {
-                    Some((TextStamp::from_text(load_text(&path, &files.limits).ok()?.text()), SeenVia::Disk))
-                };
-                if let Some((stamp, via)) = unsaved.or_else(on_disk) {
-                    files.seen.record(&session, path.path(), stamp, via);
-                }
-                // Numbers of these lines are not those of the file.
-                let window = LineWindow { is_numbered: false, ..window };
-                return Ok(ToolResult::text(window.select_from_text(&text)));
-            }
-            if let Some(text) = in_client {
-                files.seen.record(&session, path.path(), TextStamp::from_text(&text), SeenVia::Client);
-                return Ok(ToolResult::text(window.select_from_text(NormalizedText::new(&text).text())));
-            }
-            if let Some(text) = window.select_from_large_file(&path, files.limits.file_bytes)? {
-                return Ok(ToolResult::text(text));
-            }
-            let document = load_text(&path, &files.limits)?;
-            files.seen.record(&session, path.path(), TextStamp::from_text(document.text()), SeenVia::Disk);
-            Ok(ToolResult::text(window.select_from_text(NormalizedText::new(&document.shown()).text())))
-        };
+        let read =
+            move |files: &Files, path: ResolvedPath| read_disk(files, &path, &session, in_client, window);
         Ok(ToolResult { taint, ..self.files.blocking(&path, read).await? })
     }
 }
@@ -161,6 +137,58 @@ impl ReadFile {
         let mime = mime_of(bytes.first_chunk()?)?;
         Some(Part::Image { mime: mime.to_owned(), data: STANDARD.encode(bytes).into() })
     }
+}
+
+/// What the file is; `in_client` is the text that the editor has of it.
+fn read_disk(
+    files: &Files,
+    path: &ResolvedPath,
+    session: &SessionId,
+    in_client: Option<String>,
+    window: LineWindow,
+) -> Result<ToolResult, String> {
+    let show = |document: &Document| {
+        files.seen.record(session, path.path(), TextStamp::from_text(document.text()), SeenVia::Disk);
+        ToolResult::text(window.select_from_text(NormalizedText::new(&document.shown()).text()))
+    };
+    if in_client.is_none()
+        && let Some(document) = load_small_text(path, &files.limits)
+    {
+        return Ok(show(&document));
+    }
+    if let Some(image) = load_image(path, files.limits.image_bytes)? {
+        return Ok(ToolResult { parts: vec![image], ..ToolResult::default() });
+    }
+    if let Some(text) = load_document(path, in_client.as_deref())? {
+        // A notebook is edited as the JSON that it is.
+        let unsaved = in_client.map(|text| (TextStamp::from_text(&text), SeenVia::Client));
+        let on_disk =
+            || Some((TextStamp::from_text(load_text(path, &files.limits).ok()?.text()), SeenVia::Disk));
+        if let Some((stamp, via)) = unsaved.or_else(on_disk) {
+            files.seen.record(session, path.path(), stamp, via);
+        }
+        // Numbers of these lines are not those of the file.
+        let window = LineWindow { is_numbered: false, ..window };
+        return Ok(ToolResult::text(window.select_from_text(&text)));
+    }
+    if let Some(text) = in_client {
+        files.seen.record(session, path.path(), TextStamp::from_text(&text), SeenVia::Client);
+        return Ok(ToolResult::text(window.select_from_text(NormalizedText::new(&text).text())));
+    }
+    if let Some(text) = window.select_from_large_file(path, files.limits.file_bytes)? {
+        return Ok(ToolResult::text(text));
+    }
+    Ok(show(&load_text(path, &files.limits)?))
+}
+
+/// A small text file, which most are: it is opened once. `None`: it is something else, or cannot be read.
+fn load_small_text(path: &ResolvedPath, limits: &Limits) -> Option<Document> {
+    if documents::may_be_document(path.path()) {
+        return None;
+    }
+    let loaded = disk::load(path, limits.file_bytes.min(SMALL_FILE)).ok()??;
+    let is_image = loaded.bytes.first_chunk().is_some_and(|head| mime_of(head).is_some());
+    if is_image { None } else { Document::read(loaded.bytes).ok() }
 }
 
 /// A text file, whole.

@@ -20,26 +20,6 @@ use crate::shell::{LinePaths, ShellLine};
 /// More of what runs later cannot be protected one by one.
 const MOST_RUN_LATER: usize = 250;
 
-/// How a line in a whole wall could send something out, by the grants that this very run has.
-pub(super) fn exposure_in_wall(line: Exposure, needs: &Needs, granted: &[Grant]) -> Exposure {
-    if needs.publishes {
-        return Exposure::Network;
-    }
-    if granted.iter().any(Grant::reaches_out) {
-        // Whatever it runs has the network.
-        return line.max(Exposure::Network);
-    }
-    if needs.registries || granted.contains(&Grant::Registries) {
-        return Exposure::Registries;
-    }
-    Exposure::Local
-}
-
-/// What the call asks for is nothing but secrets that a person opened before.
-pub(super) fn has_given_secrets_only(input: &Input, review: &Review) -> bool {
-    review.grants.is_empty() && input.grants.iter().all(|grant| grant.starts_with("secret:"))
-}
-
 impl ShellCommand {
     /// Secrets that a person opened: for this call, for the session or for the project.
     fn opened_secrets(&self, input: &Input, scope: &Scope) -> Vec<Grant> {
@@ -229,32 +209,6 @@ impl ShellCommand {
         let mut told = self.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if told.insert(call.scope.session.clone()) {
             call.context.notice(&text);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_run_with_a_grant_that_reaches_out_counts_as_network() {
-        let grants = |texts: &[&str]| -> Vec<Grant> {
-            texts.iter().filter_map(|text| Grant::parse(text).ok()).collect()
-        };
-        let needs = |line: &str| needs_of(&crate::shell::analyze(line), std::path::Path::new("/nowhere"));
-        for (line, given, exposure) in [
-            ("make", &[][..], Exposure::Local),
-            ("make", &["secret:.env", "write:/data"], Exposure::Local),
-            // Also where the grant is remembered: nobody is asked about it again.
-            ("make", &["network"], Exposure::Network),
-            ("make", &["network:example.com"], Exposure::Network),
-            ("npm ci", &[], Exposure::Registries),
-            ("make", &["registries"], Exposure::Registries),
-            ("npm publish", &[], Exposure::Network),
-        ] {
-            let found = exposure_in_wall(Exposure::RunsProject, &needs(line), &grants(given));
-            assert!(found == exposure, "{line} {given:?}: {found:?}");
         }
     }
 }

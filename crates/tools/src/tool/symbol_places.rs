@@ -1,6 +1,6 @@
-//! Where a name stands in the files of a workspace, for questions about code that need a line and a column.
+//! Where a name occurs in the files of a workspace, for questions about code that need a line and a column.
 //!
-//! Knows words, not languages. Invariants: a place is where the name stands as a whole word; what git ignores and what rules
+//! Knows words, not languages. Invariants: a place is where the name occurs as a whole word; what git ignores and what rules
 //! forbid is not read; the search is bounded in time and size.
 
 use std::path::{Path, PathBuf};
@@ -136,7 +136,7 @@ fn add_places(name: &str, path: &Path, text: &str, near: Option<u32>, found: &mu
     }
 }
 
-/// Whether a word that defines something stands right before a name.
+/// Whether a word that defines something is right before a name.
 fn is_after_keyword(before: &str) -> bool {
     let before = before.trim_end_matches([' ', '\t', '*', '&']);
     let before = before.strip_suffix(" mut").unwrap_or(before);

@@ -177,7 +177,7 @@ impl Page {
         self.out.push_str(text);
     }
 
-    /// Text that belongs to what stands before it; a blank that is due comes after it.
+    /// Text that belongs to what is before it; a blank that is due comes after it.
     fn push_attached(&mut self, text: &str) {
         self.out.push_str(text);
     }
@@ -215,7 +215,7 @@ impl Page {
     }
 }
 
-/// How many line ends stand before and after an element.
+/// How many line ends are before and after an element.
 fn lines_around(name: &str) -> usize {
     match name {
         "p" | "blockquote" | "table" | "section" | "article" | "figure" | "dl" | "fieldset" | "details" => 2,

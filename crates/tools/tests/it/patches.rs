@@ -123,7 +123,7 @@ async fn one_file_by_two_names_and_links_are_refused() {
     }
 }
 
-/// Where a hunk could stand in several places, only an anchor, the order or a number decides.
+/// Where a hunk could be in several places, only an anchor, the order or a number decides.
 #[tokio::test]
 async fn hunks_stand_where_their_lines_are() {
     let file = "fn a() {\n    step();\n    end();\n}\n\nfn b() {\n    step();\n    end();\n}\n";

@@ -110,6 +110,35 @@ async fn searching_files() {
     assert!(bench.bad("grep", json!({"pattern": "x"})).await.contains("stopped"));
 }
 
+/// Several threads search, and the outcome is that of one: in the order of names, cut at the same place.
+#[tokio::test]
+async fn many_files_are_searched_in_order() {
+    let bench = Bench::new();
+    for number in 0..700 {
+        let size = if number % 50 == 0 { 20_000 } else { 1 };
+        let text = format!("{}needle {number}\nneedle again\n", "line\n".repeat(size));
+        bench.write(&format!("{}/{number:03}.txt", number % 5), text);
+    }
+    let told = bench
+        .good("grep", json!({"pattern": "needle [0-9]+", "files_only": true, "max_results": 1000}))
+        .await;
+    let mut expected: Vec<String> =
+        (0..700).map(|number| format!("{}/{number:03}.txt", number % 5)).collect();
+    expected.sort();
+    assert_eq!(told.lines().collect::<Vec<_>>(), expected);
+    for most in [1, 2, 3, 63, 64, 65, 128, 129, 501] {
+        let told = bench.good("grep", json!({"pattern": "needle", "max_results": most})).await;
+        let count = told.lines().filter(|line| line.contains(": needle")).count();
+        assert!(told.contains("[there may be more"), "{most}");
+        assert_eq!(count, most);
+        let files: Vec<&str> = told.lines().filter(|line| line.ends_with(".txt")).collect();
+        assert_eq!(files, expected[..most.div_ceil(2)], "{most}");
+    }
+    let told = bench.good("grep", json!({"pattern": "needle 69[0-9]"})).await;
+    assert_eq!(told.lines().filter(|line| line.contains(": needle")).count(), 10);
+    assert!(!told.contains("there may be more"), "{told}");
+}
+
 #[tokio::test]
 async fn moving() {
     let bench = project();

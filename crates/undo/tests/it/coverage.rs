@@ -1,7 +1,7 @@
 //! What the store holds, and that it stays small and private.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use undo::{Limits, TurnKey};
@@ -156,4 +156,119 @@ fn files_over_the_limits_are_named_before_a_command() {
     bench.write("data/large.bin", "x".repeat(101));
     assert_eq!(bench.store.unrecoverable(&[bench.root()]).unwrap(), [bench.path("data/large.bin")]);
     assert!(!bench.folder.path().join("undo").exists(), "looking stores nothing");
+}
+
+/// A tool that writes one file looks at that file, however many others there are.
+#[test]
+fn only_the_files_that_a_tool_names_are_looked_at() {
+    let bench = Bench::with(Limits { file: 100, entries: 10, ..Limits::default() });
+    for number in 0..20 {
+        bench.write(&format!("{}/{number}.txt", number % 3), "x");
+    }
+    bench.write("data/large.bin", "x".repeat(101));
+    bench.write("large.bin", "x".repeat(101));
+    std::os::unix::fs::symlink("large.bin", bench.path("link")).unwrap();
+    let at = |names: &[&str]| {
+        let files: Vec<_> = names.iter().map(|name| bench.path(name)).collect();
+        bench.store.unrecoverable_at(&files, &[bench.root()]).unwrap()
+    };
+    assert_eq!(bench.store.unrecoverable(&[bench.root()]).unwrap(), [bench.root()], "too many to look at");
+    assert!(at(&["0/0.txt", "new/file.txt", "1"]).is_empty());
+    assert_eq!(at(&["0/0.txt", "large.bin"]), [bench.path("large.bin")]);
+    assert_eq!(at(&["link"]), [bench.path("large.bin")], "a tool may write through a link");
+    assert_eq!(at(&["data"]), [bench.path("data/large.bin")], "a folder stands for what is in it");
+    assert!(!bench.folder.path().join("undo").exists(), "looking stores nothing");
+}
+
+/// A file that the store had no room for is named while there is none.
+#[test]
+fn a_file_that_a_full_store_refused_is_named() {
+    let bench = Bench::with(Limits { file: 10_000, total: 5_000, ..Limits::default() });
+    bench.write("a.txt", "a".repeat(3_000));
+    bench.write("b.txt", "b".repeat(3_000));
+    bench.command(1, || {});
+    let refused: Vec<_> = ["a.txt", "b.txt"]
+        .iter()
+        .map(|name| bench.path(name))
+        .filter(|path| !bench.store.unrecoverable_at(&[path.clone()], &[bench.root()]).unwrap().is_empty())
+        .collect();
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert_eq!(bench.store.unrecoverable(&[bench.root()]).unwrap(), refused);
+}
+
+/// A later command writes what has changed, not the whole index again.
+#[test]
+fn the_index_grows_by_what_changed() {
+    let mut bench = Bench::new();
+    for number in 0..1_000 {
+        bench.write(&format!("{}/{number}.txt", number % 7), format!("{number}"));
+    }
+    // Until no file is too new to be believed.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let index = || {
+        let entry = fs::read_dir(bench.folder.path().join("undo/indexes")).unwrap().next().unwrap().unwrap();
+        entry.metadata().unwrap()
+    };
+    bench.command(1, || {});
+    let mut before = index();
+    loop {
+        std::thread::sleep(std::time::Duration::from_millis(25));
+        bench.command(1, || {});
+        let now = index();
+        if (now.len(), now.ino()) == (before.len(), before.ino()) {
+            break;
+        }
+        assert!(std::time::Instant::now() < deadline, "the index never rests");
+        before = now;
+    }
+    bench.command(2, || bench.write("3/3.txt", "changed"));
+    let after = index();
+    let grown = after.len() - before.len();
+    assert_eq!(before.ino(), after.ino(), "the file is not written anew");
+    assert!((1..2_000).contains(&grown), "{grown} bytes for one file of {}", before.len());
+    // Another process reads the same, and takes it back.
+    bench.restart();
+    bench.command(3, || bench.write("4/4.txt", "changed too"));
+    bench.undo(Some(2));
+    assert_eq!((bench.read("3/3.txt"), bench.read("4/4.txt")), ("3".to_owned(), "4".to_owned()));
+    // Many changes make a new file, which is smaller than all of them together.
+    for turn in 4..40 {
+        bench.shell(
+            turn,
+            "for folder in 0 1 2 3 4 5 6; do for file in $folder/*1*.txt; do echo x >> $file; done; done",
+        );
+    }
+    assert!(bench.folder.path().join("undo/indexes").read_dir().unwrap().count() == 1);
+    let largest = before.len() * 3 + (2 << 20);
+    let files = fs::read_dir(bench.folder.path().join("undo/indexes")).unwrap();
+    assert!(files.flatten().all(|file| file.metadata().unwrap().len() < largest));
+    bench.undo(Some(4));
+    assert_eq!(bench.read("1/1.txt"), "1");
+}
+
+/// The review of a command scans, and the command that begins at once uses that scan; whatever the store records in
+/// between makes it scan again.
+#[test]
+fn a_scan_of_a_moment_ago_is_not_used_after_a_change_that_is_known() {
+    let bench = Bench::new();
+    bench.write("a.txt", "first");
+    for turn in 1..20 {
+        bench.store.unrecoverable(&[bench.root()]).unwrap();
+        bench.tool_writes(turn, "a.txt", format!("of turn {turn}"));
+        let snapshot = bench.store.before_command(&key(turn + 100), &[bench.root()]).unwrap();
+        bench.write("a.txt", "of the command");
+        bench.store.after_command(snapshot).unwrap();
+        bench.undo(Some(turn + 100));
+        assert_eq!(bench.read("a.txt"), format!("of turn {turn}"));
+    }
+    bench.store.unrecoverable(&[bench.root()]).unwrap();
+    bench.write("a.txt", "of a hook");
+    bench.store.forget_scans();
+    bench.command(200, || bench.write("a.txt", "of the command"));
+    bench.undo(Some(200));
+    assert_eq!(bench.read("a.txt"), "of a hook");
+    bench.store.unrecoverable(&[bench.root()]).unwrap();
+    bench.command(201, || bench.write("a.txt", "of the command"));
+    bench.undo(Some(201));
+    assert_eq!(bench.read("a.txt"), "of a hook", "a scan that is used again is as good");
 }

@@ -15,9 +15,11 @@ use domain::{
 use interfaces::studio::PluginAnswer;
 use serde_json::Value;
 
-use super::studio::SERVER_TIMEOUT;
 use crate::commands::mcp::status::try_servers;
 use crate::servers::ConfiguredServers;
+
+/// A server may take this long to start.
+pub(super) const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) fn call(
     environment: Arc<Environment>,

@@ -21,7 +21,7 @@ use mcp::{LoginStore, SealedLogins};
 use serde_json::Value;
 use web::{Bound, Host, Site};
 
-use super::plugin_calls;
+use super::plugin_calls::{self, SERVER_TIMEOUT};
 use crate::cli::Level;
 use crate::commands::failed;
 use crate::commands::mcp::status::try_servers;
@@ -31,8 +31,6 @@ use crate::keyring::SystemKeyring;
 use crate::servers::ConfiguredServers;
 use crate::{lifetime, logging, mcp_entries, stores};
 
-/// A server may take this long to start.
-pub(super) const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
 const CHILDREN_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(arguments: StudioArguments, level: Option<Level>) -> ExitCode {

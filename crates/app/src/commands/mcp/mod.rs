@@ -3,33 +3,27 @@
 //! Invariant: commands that change something refuse to run inside a tool call: the model must not give itself servers.
 
 mod arguments;
+mod context;
 pub(crate) mod status;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use config::{Environment, Inputs, McpLoginFile, McpLoginPlace, Resolved, SavedFile};
+use config::{Environment, Inputs, McpLoginFile, McpLoginPlace, SavedFile};
 use domain::{BoxFuture, Failure, visible_text};
 use mcp::{LoginPrompt, OpenBrowser, client_metadata};
 use serde_json::{Map, Value, json};
 
 pub(crate) use arguments::McpTask;
 use arguments::{AddArguments, ImportArguments};
+use context::McpContext;
 
 use super::{failed, print_bytes};
 use crate::attaching::refusal_inside_tool_call;
 use crate::mcp_entries;
 use crate::output::note;
-use crate::servers::{self, ConfiguredServers};
-use crate::{lifetime, workspaces};
-
-/// What the commands work with.
-struct McpContext {
-    environment: Arc<Environment>,
-    resolved: Resolved,
-    folders: Vec<PathBuf>,
-}
+use crate::servers;
+use crate::{lifetime, working_folder};
 
 pub(crate) fn run(task: McpTask) -> ExitCode {
     let environment = Arc::new(Environment::from_process());
@@ -38,7 +32,7 @@ pub(crate) fn run(task: McpTask) -> ExitCode {
     {
         return failed(&failure);
     }
-    let folders = workspaces::current_folder();
+    let folders = working_folder::current_folder();
     let inputs = Inputs { workspace_roots: folders.clone(), ..Inputs::default() };
     let resolved = config::resolve(&environment, &inputs);
     let context = McpContext { environment, resolved, folders };
@@ -63,10 +57,6 @@ pub(crate) fn run(task: McpTask) -> ExitCode {
 }
 
 impl McpContext {
-    fn folder(&self, is_project: bool) -> Option<PathBuf> {
-        self.folders.first().filter(|_| is_project).cloned()
-    }
-
     fn add(&self, arguments: AddArguments) -> Result<String, Failure> {
         let (name, is_project) = (arguments.name.clone(), arguments.project);
         let entry = arguments.entry()?;
@@ -150,11 +140,6 @@ impl McpContext {
                 .hint("dragoman mcp client-metadata https://me.example.com/dragoman.json")
         })?;
         Ok(format!("{:#}", client_metadata(&url, None, port)))
-    }
-
-    /// The configured servers, none of them started.
-    fn servers(&self) -> ConfiguredServers {
-        ConfiguredServers::for_command(&self.environment, &self.resolved, &self.folders)
     }
 
     fn login(&self, name: &str) -> ExitCode {

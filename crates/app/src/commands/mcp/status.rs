@@ -8,7 +8,7 @@ use domain::tool::{ServerStatus, ToolServer, ToolSource};
 use domain::{Failure, visible_json, visible_text};
 use serde_json::{Value, json};
 
-use super::McpContext;
+use super::context::McpContext;
 use crate::lifetime;
 use crate::servers::ConfiguredServers;
 

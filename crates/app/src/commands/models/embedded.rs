@@ -8,7 +8,7 @@ use std::time::Duration;
 use config::Environment;
 use domain::{CancellationToken, Failure};
 use local_model::{DEFAULT, Registry};
-use model_hub::{Output, choices, filled_bar, hub, package_index};
+use model_hub::{Output, advice, choices, filled_bar, hub, package_index};
 use process::Spawn;
 
 use super::super::{failed, print_bytes};
@@ -30,7 +30,7 @@ pub(crate) fn add(environment: &Environment, file: &Path) -> ExitCode {
 pub(crate) fn pull(environment: &Environment, name: Option<&str>) -> ExitCode {
     let models = environment.models_dir();
     let Some(name) = name else {
-        return lifetime::run(async { choices::print(environment, OUTPUT).await });
+        return lifetime::run(async { advice::print(environment, OUTPUT).await });
     };
     if let Some(file) = name.strip_prefix("hf:") {
         return lifetime::run(async { hub::pull_file(environment, file, OUTPUT).await });

@@ -28,7 +28,7 @@ pub(crate) fn run(task: Option<ModelsTask>, json: bool, refresh: bool) -> ExitCo
 }
 
 async fn list(environment: &Environment, json: bool, refresh: bool) -> Result<(), Failure> {
-    let inputs = Inputs { workspace_roots: crate::workspaces::current_folder(), ..Inputs::default() };
+    let inputs = Inputs { workspace_roots: crate::working_folder::current_folder(), ..Inputs::default() };
     let resolved = config::resolve(environment, &inputs);
     if refresh {
         fetch_list(environment, &resolved).await?;
@@ -109,7 +109,7 @@ mod embedded {
     use config::Environment;
     use domain::Failure;
 
-    use super::super::failed;
+    use crate::commands::failed;
 
     pub fn pull(_: &Environment, _: Option<&str>) -> ExitCode {
         failed(&Failure::user("This Dragoman was built without embedded models."))

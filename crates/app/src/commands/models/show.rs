@@ -11,7 +11,7 @@ use crate::models::{self, AllModels};
 use crate::output::print;
 
 pub(super) fn run(environment: &Environment, model: Option<&str>, json: bool) -> Result<(), Failure> {
-    let inputs = Inputs { workspace_roots: crate::workspaces::current_folder(), ..Inputs::default() };
+    let inputs = Inputs { workspace_roots: crate::working_folder::current_folder(), ..Inputs::default() };
     let resolved = config::resolve(environment, &inputs);
     let id = match model {
         Some(model) => model.to_owned(),

@@ -24,6 +24,7 @@ use crate::cli::Level;
 use crate::lifetime;
 use crate::logging;
 use crate::output::{self, note};
+use crate::working_folder;
 use crate::workspaces::{self, EngineOptions, Workspaces};
 
 pub(crate) fn run(arguments: RunArguments, level: Option<Level>) -> ExitCode {
@@ -33,7 +34,7 @@ pub(crate) fn run(arguments: RunArguments, level: Option<Level>) -> ExitCode {
         terminal::print_failure(format, Exit::Usage, failure, &mut output::stdout());
         ExitCode::from(Exit::Usage as u8)
     };
-    if let Err(failure) = workspaces::change_folder(arguments.cwd.as_deref()) {
+    if let Err(failure) = working_folder::change_folder(arguments.cwd.as_deref()) {
         return usage(&failure);
     }
     let output_file = arguments.output_file.clone();
@@ -84,7 +85,7 @@ fn options(arguments: RunArguments) -> Result<(RunOptions, EngineOptions), Failu
     check(&arguments)?;
     let timeout = arguments.timeout.map(timeout).transpose()?;
     let schema = arguments.output_schema.as_deref().map(schema).transpose()?;
-    let roots = workspaces::roots(&arguments.add_dir)?;
+    let roots = working_folder::roots(&arguments.add_dir)?;
     let mut contexts = arguments.files.iter().map(input::attachment).collect::<Result<Vec<_>, _>>()?;
     let engine_options = EngineOptions {
         overrides: overrides::overrides(&arguments.allow, &arguments.deny, arguments.mcp_config.as_deref())?,

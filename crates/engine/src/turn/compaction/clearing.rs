@@ -55,21 +55,9 @@ pub(in crate::turn) fn make_room(turn: &Turn, model: &ModelInfo) -> bool {
 fn end_of_old(items: &[Item], system: u64, used: u64, wanted: u64) -> Option<ItemId> {
     let calls: Vec<(ItemId, u64)> = items
         .iter()
-        .filter_map(|item| match &item.kind {
-            ItemKind::ToolCall(call) if can_be_cleared(call) => {
-                Some((item.id, context_use::parts_length(&call.result)))
-            }
-            ItemKind::UserMessage { .. }
-            | ItemKind::AgentMessage { .. }
-            | ItemKind::Reasoning { .. }
-            | ItemKind::ToolCall(_)
-            | ItemKind::Citation { .. }
-            | ItemKind::Compaction { .. }
-            | ItemKind::Command { .. }
-            | ItemKind::SystemText { .. }
-            | ItemKind::Hook(_)
-            | ItemKind::Flag { .. }
-            | ItemKind::Note(_) => None,
+        .filter_map(|item| {
+            let call = item.tool_call().filter(|call| can_be_cleared(call))?;
+            Some((item.id, context_use::parts_length(&call.result)))
         })
         .collect();
     let known = cleared_before(items);

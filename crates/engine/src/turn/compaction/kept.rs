@@ -68,22 +68,10 @@ fn goal_of(items: &[Item]) -> Option<Part> {
 
 /// The tasks of the newest list that are not done.
 fn open_tasks(items: &[Item]) -> Option<Part> {
-    let entries = items.iter().rev().find_map(|item| match &item.kind {
-        ItemKind::ToolCall(call) if !call.error => match &call.details {
-            Some(Details::Tasks { entries }) => Some(entries),
-            _ => None,
-        },
-        ItemKind::UserMessage { .. }
-        | ItemKind::AgentMessage { .. }
-        | ItemKind::Reasoning { .. }
-        | ItemKind::ToolCall(_)
-        | ItemKind::Citation { .. }
-        | ItemKind::Compaction { .. }
-        | ItemKind::Command { .. }
-        | ItemKind::SystemText { .. }
-        | ItemKind::Hook(_)
-        | ItemKind::Flag { .. }
-        | ItemKind::Note(_) => None,
+    let mut calls = items.iter().rev().filter_map(Item::tool_call).filter(|call| !call.error);
+    let entries = calls.find_map(|call| {
+        let Some(Details::Tasks { entries }) = &call.details else { return None };
+        Some(entries)
     })?;
     let open: Vec<String> = entries
         .iter()
@@ -104,30 +92,25 @@ struct Words<'a> {
 }
 
 fn words_of(item: &Item) -> Option<Words<'_>> {
-    let (about, text) = match &item.kind {
-        ItemKind::UserMessage { text, .. } => ("", text.as_str()),
-        ItemKind::ToolCall(call) => {
-            let Some(Part::Text { text }) = call.result.first() else { return None };
-            if call.state == (ToolState::Rejected { by: RejectedBy::User }) {
-                ("(rejecting a call) ", text.strip_prefix(REJECTED_WITH_REASON)?)
-            } else if call.state == ToolState::Done && is_question(call) && !call.error {
-                ("(answering a question) ", text.as_str())
-            } else {
-                return None;
-            }
-        }
-        ItemKind::AgentMessage { .. }
-        | ItemKind::Reasoning { .. }
-        | ItemKind::Citation { .. }
-        | ItemKind::Compaction { .. }
-        | ItemKind::Command { .. }
-        | ItemKind::SystemText { .. }
-        | ItemKind::Hook(_)
-        | ItemKind::Note(_)
-        | ItemKind::Flag { .. } => return None,
+    let (about, text) = if let ItemKind::UserMessage { text, .. } = &item.kind {
+        ("", text.as_str())
+    } else {
+        words_in_call(item.tool_call()?)?
     };
     let text = text.trim();
     (!text.is_empty()).then_some(Words { item: item.id, about, text })
+}
+
+/// What the user said about a call, and how.
+fn words_in_call(call: &ToolCall) -> Option<(&'static str, &str)> {
+    let Some(Part::Text { text }) = call.result.first() else { return None };
+    if call.state == (ToolState::Rejected { by: RejectedBy::User }) {
+        Some(("(rejecting a call) ", text.strip_prefix(REJECTED_WITH_REASON)?))
+    } else if call.state == ToolState::Done && is_question(call) && !call.error {
+        Some(("(answering a question) ", text.as_str()))
+    } else {
+        None
+    }
 }
 
 /// The built-in tool whose result is what the user answered.

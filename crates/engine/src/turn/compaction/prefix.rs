@@ -10,7 +10,7 @@ use domain::model::{BlockKind, ModelEvent, ModelStream, PromptEntry, StopReason}
 use domain::{Failure, FailureKind};
 use futures_util::StreamExt;
 
-use super::{MODEL_TIMEOUT, window};
+use super::limits::{MODEL_TIMEOUT, window};
 use crate::completion::Used;
 use crate::paid_call;
 use crate::spending;

@@ -286,7 +286,7 @@ impl<'a> AgentRun<'a> {
     /// Ends everything that is open.
     async fn close(mut self, end: AnswerEnd) -> AgentEnd {
         let is_whole = matches!(end, AnswerEnd::Model(StopReason::Done | StopReason::ToolCalls));
-        // Nobody waits for the answers any more.
+        // Nobody waits for the answers after this.
         self.turn.session.asks.cancel_all();
         while let Some(finished) = self.pending.next().await {
             self.finish_request(finished);

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-/// What stands before the text of the argument.
+/// What is before the text of the argument.
 pub(super) fn opening(argument: &str) -> String {
     format!("{{{}:\"", Value::from(argument))
 }

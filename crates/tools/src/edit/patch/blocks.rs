@@ -1,6 +1,6 @@
 //! Search/replace blocks, as aider and its like have taught them: old lines and new lines between marks of a merge conflict.
 
-use super::{FilePatch, Hunk, Operation};
+use super::hunk::{FilePatch, Hunk, Operation};
 
 pub(super) fn is_form(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim_end);

@@ -1,6 +1,7 @@
 //! The form of OpenAI's `apply_patch`: files between `*** Begin Patch` and `*** End Patch`.
 
-use super::{FilePatch, Hunk, Operation, unified};
+use super::hunk::{FilePatch, Hunk, Operation};
+use super::unified;
 
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";

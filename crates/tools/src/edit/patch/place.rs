@@ -1,8 +1,8 @@
-//! Where a hunk stands in a text.
+//! Where a hunk is in a text.
 //!
 //! Invariant: one place, or none: among several only an anchor, a line number or the order of hunks decides.
 
-use super::{Hunk, Mark};
+use super::hunk::{Hunk, Mark};
 use crate::edit::lines::{Likeness, Lines, line_matches};
 use crate::edit::matching::{NoMatch, Repair, ambiguous};
 use crate::edit::nearest;

@@ -1,6 +1,6 @@
 //! Unified diffs, as `diff -u` and git write them and as models write them: without true counts and numbers.
 
-use super::{FilePatch, Hunk, Mark, Operation};
+use super::hunk::{FilePatch, Hunk, Mark, Operation};
 
 pub(super) fn is_form(text: &str) -> bool {
     let lines: Vec<&str> = text.lines().collect();
@@ -69,7 +69,7 @@ struct DiffReader {
 
 impl DiffReader {
     fn begin(&mut self, old: Option<String>, new: Option<String>) -> Result<(), String> {
-        // The names of a rename stand before these.
+        // The names of a rename are before these.
         let rename = std::mem::take(&mut self.rename);
         self.end_file()?;
         self.rename = rename;

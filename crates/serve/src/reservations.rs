@@ -10,20 +10,20 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 #[derive(Default)]
-pub(crate) struct Purses {
-    known: Mutex<HashMap<String, Purse>>,
+pub(crate) struct Reservations {
+    known: Mutex<HashMap<String, Balance>>,
     changed: Notify,
 }
 
 /// US dollars.
 #[derive(Default)]
-struct Purse {
+struct Balance {
     spent: f64,
     reserved: f64,
     calls: usize,
 }
 
-impl Purses {
+impl Reservations {
     /// Ends when a call has ended.
     pub(crate) fn changed(&self) -> Notified<'_> {
         self.changed.notified()
@@ -32,28 +32,29 @@ impl Purses {
     /// What was spent: the stored sum, or more where it is not stored yet.
     pub(crate) fn spent(&self, name: &str, stored: f64) -> f64 {
         let mut known = self.known();
-        let Some(purse) = known.get_mut(name) else {
-            known.insert(name.to_owned(), Purse { spent: stored, ..Purse::default() });
+        let Some(balance) = known.get_mut(name) else {
+            known.insert(name.to_owned(), Balance { spent: stored, ..Balance::default() });
             return stored;
         };
-        purse.spent = purse.spent.max(stored);
-        purse.spent
+        balance.spent = balance.spent.max(stored);
+        balance.spent
     }
 
-    /// Reserves the amount in all of these purses, or in none of them: then it does not fit beside the calls that run.
+    /// Reserves the amount in all of these balances. False: it does not fit beside the calls that run, and nothing is reserved.
     pub(crate) fn take(&self, budgets: &[(&str, Option<f64>)], amount: f64) -> bool {
         let mut known = self.known();
         let has_room = budgets.iter().all(|(name, budget)| match (known.get(*name), budget) {
-            (Some(purse), Some(budget)) => {
-                purse.calls == 0 && purse.spent < *budget || purse.spent + purse.reserved + amount <= *budget
+            (Some(balance), Some(budget)) => {
+                balance.calls == 0 && balance.spent < *budget
+                    || balance.spent + balance.reserved + amount <= *budget
             }
             _ => true,
         });
         if has_room {
             for (name, _) in budgets {
-                let purse = known.entry((*name).to_owned()).or_default();
-                purse.reserved += amount;
-                purse.calls += 1;
+                let balance = known.entry((*name).to_owned()).or_default();
+                balance.reserved += amount;
+                balance.calls += 1;
             }
         }
         has_room
@@ -62,17 +63,17 @@ impl Purses {
     pub(crate) fn give_back(&self, names: &[&str], amount: f64, cost: f64) {
         let mut known = self.known();
         for name in names {
-            let Some(purse) = known.get_mut(*name) else { continue };
-            purse.calls = purse.calls.saturating_sub(1);
+            let Some(balance) = known.get_mut(*name) else { continue };
+            balance.calls = balance.calls.saturating_sub(1);
             // No rounding is left over where nothing runs.
-            purse.reserved = if purse.calls == 0 { 0.0 } else { purse.reserved - amount };
-            purse.spent += cost;
+            balance.reserved = if balance.calls == 0 { 0.0 } else { balance.reserved - amount };
+            balance.spent += cost;
         }
         drop(known);
         self.changed.notify_waiters();
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<String, Purse>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Balance>> {
         self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

@@ -1,13 +1,12 @@
-//! Events of the engine on their way to the client: shown, held back, or the reason to show a chat again.
+//! Stored facts on their way to the client, before the new ones.
 
 use std::sync::Arc;
 
-use domain::event::{EventBody, Outcome};
-use domain::item::ItemKind;
+use domain::event::Outcome;
 use domain::{Event, Fact, Recorded, SessionId};
 
+use crate::history;
 use crate::server::Server;
-use crate::{catalog, history, host, pending_logins, sessions};
 
 impl Server {
     /// Shows stored facts, then new ones. Of past turns that went well only the last one's state is shown.
@@ -51,34 +50,4 @@ impl Server {
         }
         self.follow(session.clone(), newest);
     }
-
-    pub(crate) fn show(&mut self, event: &Event) {
-        if pending_logins::defers(self, event) {
-            return;
-        }
-        if let EventBody::Catalog(kind) = &event.body {
-            return catalog::handle_change(self, *kind);
-        }
-        if let (Some(session), EventBody::Fact(recorded)) = (&event.session, &event.body) {
-            if matches!(&recorded.fact, Fact::HistoryReplaced { .. }) || is_new_flag(&recorded.fact) {
-                return match self.changing.get_mut(session) {
-                    Some(is_changed) => *is_changed = true,
-                    None => sessions::show_again(self, session.clone(), |_, _| {}),
-                };
-            }
-            if let Fact::AskRaised { ask } = &recorded.fact {
-                host::ask_user(self, session, ask);
-            }
-            if let Fact::SessionChanged { change } = &recorded.fact {
-                self.set_model(session, change.model.as_deref());
-            }
-        }
-        self.project(event);
-    }
-}
-
-/// A bookmark that another window set: its place is not at the end.
-fn is_new_flag(fact: &Fact) -> bool {
-    let Fact::ItemEnded { item } = fact else { return false };
-    matches!(&item.kind, ItemKind::Flag { text } if !text.is_empty())
 }
