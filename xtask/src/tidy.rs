@@ -52,7 +52,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("proto-copilot", &["domain", "rpc", "apiui"]),
     ("terminal", &["domain", "platform"]),
     ("web", &["tls"]),
-    ("interfaces", &["apiui", "domain", "platform", "proto-copilot", "studio", "tools"]),
+    ("interfaces", &["apiui", "domain", "platform", "proto-copilot", "studio", "tls", "tools"]),
     ("studio", &["domain", "process", "tools", "apiui", "web", "tls"]),
     ("remote", &["domain", "rpc", "tls"]),
     ("serve", &["domain", "remote", "rpc", "web"]),

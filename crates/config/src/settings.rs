@@ -21,7 +21,9 @@ use crate::hooks::{self, Hook};
 use crate::inline_chat::InlineChatSettings;
 use crate::language_servers::{self, LanguageServer};
 use crate::legacy_keys::canonical_behavior;
+use crate::log_level::LogLevel;
 use crate::managed::ManagedRules;
+use crate::map::MapSettings;
 use crate::mcp::McpServer;
 use crate::memory::MemorySettings;
 use crate::model_families::{self, FamilyRule};
@@ -168,6 +170,7 @@ pub struct ToolSettings {
     /// Found tools are loaded by the provider, where it can.
     pub search_by_provider: bool,
     pub custom: Vec<CustomTool>,
+    pub map: MapSettings,
     /// Shell lines that format a text from their input, by ending of files.
     pub formatters: BTreeMap<String, String>,
 }
@@ -178,15 +181,6 @@ pub struct ShellSettings {
     pub program: Option<String>,
     /// The arguments before the line, for example `-c`.
     pub args: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogLevel {
-    Error,
-    Warn,
-    Info,
-    Debug,
-    Trace,
 }
 
 /// The ceilings of sizes: neither a project nor the user can go above them.
@@ -211,7 +205,7 @@ impl Settings {
             model_families: model_families::read(&root.get("modelFamilies")),
             budget: read_budget(&root.get("budget")),
             aws: AwsSettings::read(root.scope().environment, root.scope().redactor),
-            network: NetworkSettings::read(&root.get("network")),
+            network: NetworkSettings::read(root),
             store: StoreAddress::read(&root.get("store")),
             sandbox: SandboxSettings::read(root),
             undo: UndoSettings::read(root),
@@ -326,7 +320,7 @@ impl ToolSettings {
     fn read(root: &Cursor, approval: ApprovalRules) -> Self {
         let cursor = root.get("toolCall");
         let number = |group, name, most| cursor.get(group).get(name).number(1..=most).unwrap_or_default();
-        let shell = cursor.get("shellCommand");
+        let (shell, search) = (cursor.get("shellCommand"), cursor.get("toolSearch"));
         Self {
             approval,
             reviewer: reviewer::read(root),
@@ -336,18 +330,11 @@ impl ToolSettings {
             shell: ShellSettings { program: shell.get("path").text(), args: shell.get("args").texts() },
             editor_timeout: bounded_seconds(&root.get("editorTimeoutSeconds")),
             fetch_allowed_hosts: cursor.get("fetchUrl").get("allowedHosts").texts(),
-            search_above_percent: cursor
-                .get("toolSearch")
-                .get("abovePercent")
-                .number(0..=100)
-                .unwrap_or_default(),
-            search_above_tokens: cursor
-                .get("toolSearch")
-                .get("aboveTokens")
-                .number(0..=1_000_000)
-                .unwrap_or_default(),
-            search_by_provider: cursor.get("toolSearch").get("byProvider").flag().unwrap_or(true),
+            search_above_percent: search.get("abovePercent").number(0..=100).unwrap_or_default(),
+            search_above_tokens: search.get("aboveTokens").number(0..=1_000_000).unwrap_or_default(),
+            search_by_provider: search.get("byProvider").flag().unwrap_or(true),
             custom: custom_tools::read(&root.get("customTools")),
+            map: MapSettings::read(&root.get("index").get("repoMap")),
             formatters: custom_tools::read_formatters(&root.get("formatters")),
         }
     }
@@ -381,22 +368,6 @@ impl ChatTheme {
             Some(_) => {
                 cursor.report_invalid("must be auto, dark or light");
                 Self::Auto
-            }
-        }
-    }
-}
-
-impl LogLevel {
-    fn read(cursor: &Cursor) -> Self {
-        match cursor.text().as_deref() {
-            Some("error") => Self::Error,
-            Some("warn" | "warning") | None => Self::Warn,
-            Some("info") => Self::Info,
-            Some("debug") => Self::Debug,
-            Some("trace") => Self::Trace,
-            Some(_) => {
-                cursor.report_invalid("must be error, warn, info, debug or trace");
-                Self::Warn
             }
         }
     }

@@ -29,11 +29,9 @@ use crate::commands::server::on_stdio;
 use crate::logging::mask_secrets;
 use crate::working_folder;
 
-pub(crate) const HELP: &str = "Example (Claude Code):\n  claude mcp add dragoman -- dragoman mcp-server --approve edit\n\n\
+pub(crate) const HELP: &str = "Example (Claude Code):\n  claude mcp add dragoman -- dragoman mcp-server --approve edit\n  \
+     claude mcp add shop -- dragoman mcp-server --spec openapi.yaml --auth SHOP_TOKEN\n\n\
      Nobody can be asked: calls that your rules would ask about are refused unless --approve covers them.";
-
-const INSTRUCTIONS: &str = "Dragoman is a coding assistant that works in the folder it was started in. `ask` answers questions \
-     about it and changes nothing, `run_task` does work in it, `search_chats` finds what was said in its earlier chats.";
 
 /// A program that works for a program that works for another one is the last.
 const MAX_NESTING: u32 = 2;
@@ -65,6 +63,18 @@ pub(crate) struct McpServerArguments {
     /// Search the chats of all folders, not of this one alone.
     #[arg(long)]
     all_chats: bool,
+    /// Offer the operations of an API in place of Dragoman's own tools: a specification's file or address.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["approve", "timeout", "max_cost", "max_steps", "model", "all_chats"])]
+    pub(super) spec: Option<String>,
+    /// The address of the API, where it is not the one of the specification.
+    #[arg(long, value_name = "URL", requires = "spec")]
+    pub(super) server: Option<String>,
+    /// The environment variable with the secret for a security scheme; `VARIABLE` alone where there is one scheme.
+    #[arg(long, value_name = "SCHEME=VARIABLE", requires = "spec")]
+    pub(super) auth: Vec<String>,
+    /// Fetch parts of the specification that are on the network.
+    #[arg(long, requires = "spec")]
+    pub(super) fetch_refs: bool,
     /// Give an agent of another vendor the tools of the chat that started it; only Dragoman uses this.
     #[arg(long, hide = true)]
     bridge: bool,
@@ -73,6 +83,15 @@ pub(crate) struct McpServerArguments {
 pub(crate) fn run(arguments: McpServerArguments, level: Option<Level>) -> ExitCode {
     if arguments.bridge {
         return super::tool_bridge::run();
+    }
+    if let Some(spec) = arguments.spec {
+        let options = ApiServer {
+            spec,
+            server: arguments.server,
+            auth: arguments.auth,
+            fetch_refs: arguments.fetch_refs,
+        };
+        return super::interfaces::api_server(options, level);
     }
     let prepared = working_folder::change_folder(arguments.cwd.as_deref()).and_then(|()| {
         if arguments.max_cost.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
@@ -101,6 +120,14 @@ pub(crate) fn run(arguments: McpServerArguments, level: Option<Level>) -> ExitCo
         };
         mcp::served::serve(Rc::new(tools), transport)
     })
+}
+
+/// The API that `--spec` names.
+pub(crate) struct ApiServer {
+    pub spec: String,
+    pub server: Option<String>,
+    pub auth: Vec<String>,
+    pub fetch_refs: bool,
 }
 
 struct Tools {
@@ -146,10 +173,6 @@ impl ServedTools for Tools {
             json!({"name": "search_chats", "description": "Finds earlier chats in which a message has all the words.",
                 "inputSchema": words, "annotations": {"readOnlyHint": true, "openWorldHint": false}}),
         ]
-    }
-
-    fn instructions(&self) -> &'static str {
-        INSTRUCTIONS
     }
 
     fn call(&self, name: &str, arguments: Value, call: RunningCall) -> Option<LocalFuture<CallOutcome>> {

@@ -68,8 +68,8 @@ impl ServedTools for BridgedTools {
         self.definitions.clone()
     }
 
-    fn instructions(&self) -> &'static str {
-        INSTRUCTIONS
+    fn instructions(&self) -> Option<String> {
+        Some(INSTRUCTIONS.to_owned())
     }
 
     fn call(&self, name: &str, arguments: Value, call: RunningCall) -> Option<LocalFuture<CallOutcome>> {

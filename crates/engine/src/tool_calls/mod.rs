@@ -58,6 +58,9 @@ pub(crate) use settling::settle_interrupted;
 /// What a model learns that repeats itself.
 pub const REPEATED: &str =
     "Note: this call has now given the same result three times. Try something else or finish.";
+/// What a model learns of a call that the user stopped while the turn went on.
+pub const STOPPED_BY_USER: &str =
+    "The user stopped this call. Do not run it again unless the user asks for it.";
 /// How long a stopped tool may take to clean up.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 const LEASE_AT_RISK: &str = "The call was stopped: the store of the chats did not answer for so long that another process \
@@ -341,6 +344,7 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
     let ItemKind::ToolCall(call) = &item.kind else { return (item, None) };
     let input = call.input.clone().unwrap_or(Value::Null);
     let cancel = turn.cancel.child_token();
+    let _running = turn.session.running_calls.begin(item.id, cancel.clone());
     let context = Arc::new(EngineToolContext::of_call(turn, item.id, &cancel));
     let recording = match undo::begin(turn, tool.spec().effect, review).await {
         Ok(recording) => recording,
@@ -360,19 +364,31 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
         contained: review.contained,
         keeps_run_later: keeps,
         run_later: changes.run_later().to_vec(),
-        cancel,
+        cancel: cancel.clone(),
         context: context.clone(),
     };
-    let since = Instant::now();
+    let (since, effect) = (Instant::now(), tool.spec().effect);
     let mut result = run_guarded(turn, tool, invocation).await;
     let millis = since.elapsed().as_millis() as u64;
     let removed = changes.settle(context.take_continued(), review).await;
     result.iter_mut().for_each(|result| result.parts.extend(removed.clone().map(Part::text)));
     turn.session.add_taint(&taint::of_result(result.as_ref()));
-    let stopped = turn.cancel.is_cancelled();
+    // A call that was over before the stop came has its result.
+    let stopped = turn.cancel.is_cancelled() || (cancel.is_cancelled() && stopped_alone(&mut result, effect));
     let summary = set_result(&mut item, result, context.take_output(), millis, stopped);
     advance(&mut item, if stopped { ToolInput::Stop } else { ToolInput::Finished });
     (item, summary)
+}
+
+/// The model learns that the user stopped this call, and has what the tool gave until then. Whether it was stopped: a file
+/// that was written is.
+fn stopped_alone(result: &mut Option<ToolResult>, effect: ToolEffect) -> bool {
+    let result = result.get_or_insert_with(|| ToolResult { error: true, ..ToolResult::default() });
+    if !result.error && effect == ToolEffect::WritesFiles {
+        return false;
+    }
+    result.parts.push(Part::text(STOPPED_BY_USER));
+    true
 }
 
 /// A tool that panics or does not stop in time cannot take the turn with it, and it does not outlive the turn.
@@ -388,7 +404,8 @@ async fn run_guarded(turn: &Turn, tool: Arc<dyn Tool>, invocation: Invocation) -
             let _ = tokio::time::timeout(STOP_TIMEOUT, tasks.join_next()).await;
             return Some(ToolResult::error(LEASE_AT_RISK));
         }
-        () = turn.cancel.cancelled() => {
+        // Also where the whole turn is stopped.
+        () = cancel.cancelled() => {
             tokio::time::timeout(STOP_TIMEOUT, tasks.join_next()).await.ok().flatten()
         }
     };

@@ -12,12 +12,17 @@ const UNSUPPORTED_REVISION: i64 = -32022;
 /// How long a client may keep the list of tools, which never changes.
 const LIST_TTL_MILLIS: u64 = 3_600_000;
 
+const INSTRUCTIONS: &str = "Dragoman is a coding assistant that works in the folder it was started in. `ask` answers questions \
+     about it and changes nothing, `run_task` does work in it, `search_chats` finds what was said in its earlier chats.";
+
 /// The members that requests of all methods share.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct RequestMembers {
     #[serde(rename = "protocolVersion")]
     pub(crate) requested_revision: Option<String>,
+    /// Of the client, in `initialize`.
+    pub(crate) capabilities: Value,
     pub(crate) name: Option<String>,
     pub(crate) arguments: Option<Value>,
     #[serde(rename = "_meta")]
@@ -67,25 +72,25 @@ impl Meta {
 }
 
 /// The answer to `initialize`.
-pub(crate) fn initialized(requested: Option<&str>, instructions: &str) -> Value {
+pub(crate) fn initialized(requested: Option<&str>, instructions: Option<&str>) -> Value {
     let known = HANDSHAKE_REVISIONS.into_iter().find(|revision| Some(*revision) == requested);
     json!({
         "protocolVersion": known.unwrap_or(HANDSHAKE_REVISIONS[0]),
         "capabilities": {"tools": {}},
         "serverInfo": server_info(),
-        "instructions": instructions,
+        "instructions": instructions.unwrap_or(INSTRUCTIONS),
     })
 }
 
 /// The answer to `server/discover`.
-pub(crate) fn discovered(instructions: &str) -> Value {
+pub(crate) fn discovered(instructions: Option<&str>) -> Value {
     let mut revisions = vec![STATELESS_REVISION];
     revisions.extend(HANDSHAKE_REVISIONS);
     json!({
         "supportedVersions": revisions,
         "capabilities": {"tools": {}},
         "serverInfo": server_info(),
-        "instructions": instructions,
+        "instructions": instructions.unwrap_or(INSTRUCTIONS),
         "ttlMs": LIST_TTL_MILLIS,
         "cacheScope": "public",
     })
@@ -111,4 +116,14 @@ pub(crate) fn in_era(mut result: Value, era: Era) -> Value {
         }
     }
     result
+}
+
+/// A question to the person at the client: yes or no.
+pub(crate) fn question(message: &str) -> Value {
+    json!({"message": message, "requestedSchema": {"type": "object", "properties": {}, "required": []}})
+}
+
+/// Whether the answer to a question is a yes.
+pub(crate) fn is_yes(answer: &Value) -> bool {
+    answer["action"] == "accept"
 }

@@ -234,7 +234,7 @@ fn ask_rows(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
             push(reason, theme.dim);
             push(&approval_keys(screen, keys), theme.accent);
         }
-        AskKind::Question { text, options, freeform } => {
+        AskKind::Question { text, options, freeform, .. } => {
             push(text, theme.warning);
             for (at, option) in options.iter().enumerate() {
                 let detail = option.description.as_deref().map(|it| format!(": {it}")).unwrap_or_default();
