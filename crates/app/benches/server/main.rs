@@ -40,7 +40,7 @@ use table::Table;
 type Part = fn(&mut Table, &FakeModel);
 
 /// In their order; `long_chat` is the last.
-const PARTS: [(&str, Part); 15] = [
+const PARTS: [(&str, Part); 16] = [
     ("start", start_rows),
     ("first_chunk", first_chunk_rows),
     ("broken_servers", broken_servers::row),
