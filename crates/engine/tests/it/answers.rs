@@ -257,6 +257,7 @@ async fn a_completion_is_no_chat_and_ends_by_its_deadline() {
         system: "Be brief.".into(),
         messages: vec!["a".into(), "b".into(), "c".into()],
         output_schema: None,
+        middle: None,
         model: None,
         no_local: false,
         gate: Default::default(),

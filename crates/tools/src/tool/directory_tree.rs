@@ -26,9 +26,9 @@ pub struct DirectoryTree {
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    #[serde(default = "workspace_folder")]
+    #[serde(default = "workspace_folder", deserialize_with = "lenient::folder")]
     path: String,
-    #[serde(default, deserialize_with = "lenient::number")]
+    #[serde(default, deserialize_with = "lenient::positive")]
     max_depth: Option<usize>,
 }
 

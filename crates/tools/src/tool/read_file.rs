@@ -42,7 +42,7 @@ pub struct Input {
     /// Lines to skip
     #[serde(default, alias = "offset", deserialize_with = "lenient::number")]
     line_offset: Option<usize>,
-    #[serde(default, deserialize_with = "lenient::number")]
+    #[serde(default, deserialize_with = "lenient::positive")]
     limit: Option<usize>,
 }
 
