@@ -190,7 +190,9 @@ fn a_file_that_a_full_store_refused_is_named() {
     let refused: Vec<_> = ["a.txt", "b.txt"]
         .iter()
         .map(|name| bench.path(name))
-        .filter(|path| !bench.store.unrecoverable_at(&[path.clone()], &[bench.root()]).unwrap().is_empty())
+        .filter(|path| {
+            !bench.store.unrecoverable_at(std::slice::from_ref(path), &[bench.root()]).unwrap().is_empty()
+        })
         .collect();
     assert_eq!(refused.len(), 1, "{refused:?}");
     assert_eq!(bench.store.unrecoverable(&[bench.root()]).unwrap(), refused);
