@@ -274,3 +274,21 @@ fn a_scan_of_a_moment_ago_is_not_used_after_a_change_that_is_known() {
     bench.undo(Some(201));
     assert_eq!(bench.read("a.txt"), "of a hook", "a scan that is used again is as good");
 }
+
+/// A power cut may leave the name of a content without its bytes: it is stored again.
+#[test]
+fn a_content_that_lost_its_bytes_is_stored_again() {
+    let mut bench = Bench::new();
+    bench.write("a.txt", "precious\n");
+    bench.command(1, || {});
+    let folders = fs::read_dir(bench.folder.path().join("undo/objects")).unwrap();
+    let files = folders.flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap());
+    let files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    assert_eq!(files.len(), 1);
+    fs::write(&files[0], "").unwrap();
+    fs::remove_dir_all(bench.folder.path().join("undo/indexes")).unwrap();
+    bench.restart();
+    bench.shell(2, "rm a.txt");
+    bench.undo(Some(2));
+    assert_eq!(bench.read("a.txt"), "precious\n");
+}
