@@ -181,7 +181,7 @@ mod tests {
         for cut in 0..written.len() {
             // Two pieces, the second after the first was read.
             let (first, second) = written.split_at(cut);
-            let mut reader = FrameReader::new(first.chain(second));
+            let mut reader = FrameReader::new(AsyncReadExt::chain(first, second));
             assert_eq!(reader.line(64).await.unwrap(), "dragoman-link", "cut at {cut}");
             let one = reader.next().await.unwrap().unwrap();
             assert_eq!((one.kind, one.text().unwrap()), (Kind::Fact, "one"));

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use crate::coverage::Coverage;
 use crate::error::{At, UndoError};
-use crate::index::{Content, Entry, EntryChange, Index, IndexFile};
+use crate::index::{Content, Entry, EntryChange, Index};
+use crate::recent_scan::{KnownIndex, RecentScan, TimedScan};
 use crate::scan::{self, Scan, Seen};
 use crate::state::{self, Hash};
 use crate::{UndoStore, now};
@@ -20,28 +21,6 @@ use crate::{UndoStore, now};
 /// How old a scan may be that is used once more. The review of a command scans, and the command mostly begins at once;
 /// what a person changes in between counts as the command's change, as it does while the command runs.
 const MAX_SCAN_AGE: Duration = Duration::from_millis(100);
-
-/// An index, and its file where more may be appended to it.
-#[derive(Clone)]
-pub(crate) struct KnownIndex {
-    pub(crate) index: Arc<Index>,
-    pub(crate) file: Option<IndexFile>,
-}
-
-/// A scan that may be used once more.
-pub(crate) struct RecentScan {
-    root: PathBuf,
-    ended: Instant,
-    timed: TimedScan,
-}
-
-/// A scan and the time before it, in nanoseconds since 1970.
-pub(crate) struct TimedScan {
-    pub(crate) started: i64,
-    /// As the store counted it before the scan.
-    recorded: u64,
-    pub(crate) found: Scan,
-}
 
 impl UndoStore {
     /// Brings the index of a root up to date; the store then holds every content that the index names. `None`: the root has
