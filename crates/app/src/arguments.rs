@@ -22,8 +22,11 @@ pub(crate) struct ChatArguments {
     #[arg(short, long)]
     pub model: Option<String>,
     /// `agent`, `plan` or one of your own.
-    #[arg(long)]
+    #[arg(long = "agent", visible_alias = "behavior", value_name = "NAME")]
     pub behavior: Option<String>,
+    /// How hard the model thinks: one of the levels that it has, such as `high`.
+    #[arg(long, value_name = "LEVEL")]
+    pub effort: Option<String>,
     /// Work in this folder.
     #[arg(short = 'C', long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
@@ -36,21 +39,15 @@ pub(crate) struct ChatArguments {
     /// Continue this chat.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
-    /// The background of the terminal, which decides the colors.
-    #[arg(long, value_enum)]
-    pub theme: Option<ThemeName>,
+    /// The colors: `auto`, `dark`, `light`, `high-contrast`, `colorblind` or a theme of yours.
+    #[arg(long, value_name = "NAME")]
+    pub theme: Option<String>,
     /// Draw at the end of the terminal's own text; its scrollback keeps the chat.
     #[arg(long)]
     pub inline: bool,
-}
-
-#[derive(Clone, Copy, Default, ValueEnum)]
-pub(crate) enum ThemeName {
-    /// By COLORFGBG, else dark.
-    #[default]
-    Auto,
-    Dark,
-    Light,
+    /// Write text that a screen reader can follow: line after line, no frames, nothing that moves.
+    #[arg(long)]
+    pub screen_reader: bool,
 }
 
 #[derive(Args)]
@@ -179,6 +176,32 @@ pub(crate) enum ConfigTask {
         /// For scripts.
         #[arg(long)]
         json: bool,
+    },
+    /// Print one setting as JSON: what is in force, whatever file it comes from. Secrets are masked.
+    #[command(after_help = "Exit code 1: it is not set.\n\nExample:\n  dragoman config get defaultModel")]
+    Get {
+        /// Its path: `chat.theme`.
+        key: String,
+    },
+    /// Write one setting into your own file, or into the project's; comments in the file stay.
+    #[command(
+        after_help = "Example:\n  dragoman config set chat.theme light\n  dragoman config set --project maxSteps 50"
+    )]
+    Set {
+        /// Its path: `chat.theme`.
+        key: String,
+        /// JSON, or a text.
+        value: String,
+        /// Write into .dragoman/config.json of this folder.
+        #[arg(long)]
+        project: bool,
+    },
+    /// Open your settings in $VISUAL or $EDITOR, and check them afterwards.
+    #[command(after_help = "Example:\n  dragoman config edit\n  dragoman config edit --project")]
+    Edit {
+        /// The file of this folder, .dragoman/config.json.
+        #[arg(long)]
+        project: bool,
     },
     /// Print the JSON Schema of the settings, for editors.
     #[command(after_help = "Example:\n  dragoman config schema > ~/.config/dragoman/config.schema.json")]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::agent::{AgentChoice, AgentOffers};
 use crate::ask::Answer;
 use crate::event::{Recorded, SessionUsage};
 use crate::failure::Failure;
@@ -132,12 +133,25 @@ pub enum Command {
     Cancel {
         session: SessionId,
     },
+    /// Stops one running tool call; the turn goes on without its result. Refused where the call does not run.
+    CancelCall {
+        session: SessionId,
+        call: ItemId,
+        reply: Reply<()>,
+    },
     /// The first answer settles an ask; the reply is the answer that did. Unknown asks are refused.
     Answer {
         session: SessionId,
         ask: AskId,
         answer: Answer,
         reply: Reply<Answer>,
+    },
+    /// Starts the agent of another vendor that answers in this chat, where it does not run, and tells what it offers; with
+    /// a choice, after it has taken that.
+    Agent {
+        session: SessionId,
+        choice: Option<AgentChoice>,
+        reply: Reply<AgentOffers>,
     },
     Catalog {
         reply: Reply<Catalog>,

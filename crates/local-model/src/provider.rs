@@ -17,20 +17,26 @@ use futures_util::Stream;
 use tokio::sync::mpsc;
 
 use crate::answer_parser::{AnswerParser, AnswerPart};
+use crate::completions::Completions;
 use crate::conversation::{self, FittedPrompt};
 use crate::engine::{Engine, FileFacts};
 use crate::error::ModelError;
+use crate::generation::{AnswerEnd, AnswerOptions};
 use crate::install::DEFAULT;
 use crate::memory;
 use crate::sampler::Sampling;
-use crate::session::{AnswerEnd, Limits, Session};
+use crate::saved_prefix::{FEWEST_TOKENS, SavedPrefixes};
+use crate::session::{AnswerReport, Limits, Session};
+use crate::tool_chat;
 
 /// Tokens an answer may have where the prompt does not say: a quarter of the window, between these.
 const ANSWER_TOKENS: (usize, usize) = (512, 4096);
+/// Tokens of one completion in an editor.
+const FILL_TOKENS: usize = 256;
 /// Small models repeat whole phrases; a penalty on the next word of a repeated phrase keeps most answers from looping.
 const REPETITION_PENALTY: f32 = 1.15;
-/// Larger models, those that use tools, must be able to repeat names and brackets.
-const TOOL_REPETITION_PENALTY: f32 = 1.05;
+/// Larger models, those that use tools, must be able to repeat lines of code.
+const TOOL_REPETITION_PENALTY: f32 = 1.0;
 /// Events that wait for a slow reader before the computation does.
 const EVENT_QUEUE: usize = 64;
 
@@ -68,7 +74,7 @@ impl LocalModel {
 
     /// The facts of the file, read once. Those of the default model are known without it.
     fn facts(&self) -> FileFacts {
-        let default = FileFacts { window: self.limits.window, tools: false };
+        let default = FileFacts { window: self.limits.window, tools: false, fills_middle: false };
         if is_default(&self.path) {
             return default;
         }
@@ -123,6 +129,7 @@ impl Model for LocalModel {
             output_limit: Some(answer_tokens(window) as u64),
             price: Some(Price::default()),
             tools: facts.tools,
+            fills_middle: facts.fills_middle,
             ..ModelInfo::default()
         }
     }
@@ -174,12 +181,21 @@ impl Drop for AnswerStream {
     }
 }
 
+/// A loaded model and what it remembers.
+struct Loaded {
+    engine: Arc<Engine>,
+    session: Session,
+    completions: Completions,
+    saved: Option<SavedPrefixes>,
+}
+
 /// The worker thread: answers until the model is dropped. The file is opened for the first prompt.
 fn run_worker(path: &Path, limits: Limits, queue: Receiver<Job>) {
-    let mut loaded: Option<(Arc<Engine>, Session)> = None;
+    let mut loaded: Option<Loaded> = None;
     for job in queue {
         let failure = match load(&mut loaded, path, limits) {
-            Ok((engine, session)) => answer(engine, session, &job, is_default(path)).err(),
+            Ok(loaded) if job.prompt.middle.is_some() => fill(loaded, limits, &job).err(),
+            Ok(loaded) => answer(loaded, &job, is_default(path)).err(),
             Err(error) => Some(error),
         };
         if let Some(error) = failure {
@@ -189,17 +205,32 @@ fn run_worker(path: &Path, limits: Limits, queue: Receiver<Job>) {
 }
 
 fn load<'a>(
-    loaded: &'a mut Option<(Arc<Engine>, Session)>,
+    loaded: &'a mut Option<Loaded>,
     path: &Path,
     limits: Limits,
-) -> Result<&'a mut (Arc<Engine>, Session), ModelError> {
+) -> Result<&'a mut Loaded, ModelError> {
     if loaded.is_none() {
         memory::check(path)?;
         let engine = Arc::new(Engine::open(path)?);
         let session = Session::new(engine.clone(), limits);
-        return Ok(loaded.insert((engine, session)));
+        let saved = SavedPrefixes::of(path);
+        let completions = Completions::default();
+        return Ok(loaded.insert(Loaded { engine, session, completions, saved }));
     }
     loaded.as_mut().ok_or(ModelError::EmptyPrompt)
+}
+
+/// Fills the middle of a text, in a session beside that of the chats.
+fn fill(loaded: &mut Loaded, limits: Limits, job: &Job) -> Result<(), ModelError> {
+    let Some(middle) = &job.prompt.middle else { return Err(ModelError::EmptyPrompt) };
+    let limit = job.prompt.max_output.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(FILL_TOKENS);
+    let mut blocks = Blocks { job, next: 0, open: None, called: false };
+    let engine = &loaded.engine;
+    let text = |text: &str| blocks.add(AnswerPart::Text(text.to_owned()));
+    let outcome = loaded.completions.fill(engine, limits, middle, limit.min(FILL_TOKENS), &job.stop, text)?;
+    blocks.close();
+    blocks.end(&outcome);
+    Ok(())
 }
 
 fn answer_tokens(window: usize) -> usize {
@@ -210,26 +241,27 @@ fn is_default(path: &Path) -> bool {
     path.file_stem().and_then(|stem| stem.to_str()) == Some(DEFAULT.id)
 }
 
-fn answer(engine: &Engine, session: &mut Session, job: &Job, is_default: bool) -> Result<(), ModelError> {
+fn answer(loaded: &mut Loaded, job: &Job, is_default: bool) -> Result<(), ModelError> {
+    let Loaded { engine, session, saved, .. } = loaded;
     let asked = job.prompt.max_output.and_then(|limit| usize::try_from(limit).ok());
     let limit = asked.unwrap_or_else(|| answer_tokens(session.window())).clamp(1, session.window() / 2);
     let FittedPrompt { tokens, lost_tools } =
         conversation::fit(engine, &job.prompt, session.window() - limit)?;
-    let penalty = if engine.offers_tools() { TOOL_REPETITION_PENALTY } else { REPETITION_PENALTY };
-    let sampling = Sampling {
-        temperature: job.prompt.temperature.unwrap_or(0.0).clamp(0.0, 2.0) as f32,
-        top_p: 0.95,
-        repetition_penalty: penalty,
-        ..Sampling::default()
+    let has_tools = engine.offers_tools() && !lost_tools;
+    let offered = if has_tools { job.prompt.tools.clone() } else { Arc::default() };
+    let thinking = engine.decode(&tokens[tokens.len().saturating_sub(4)..]).trim_end().ends_with("<think>");
+    let options = AnswerOptions::new(limit, sampling(engine, &job.prompt)).with_rules(
+        &offered,
+        job.prompt.output_schema.as_ref(),
+        thinking,
+    );
+    let opening = match saved {
+        Some(saved) if has_tools => restore_opening(engine, session, saved, &job.prompt, &tokens),
+        _ => 0,
     };
     let mut blocks = Blocks { job, next: 0, open: None, called: false };
-    let tools = match engine.offers_tools() && !lost_tools {
-        true => job.prompt.tools.clone(),
-        false => Arc::default(),
-    };
-    let thinking = engine.decode(&tokens[tokens.len().saturating_sub(4)..]).trim_end().ends_with("<think>");
-    let mut parser = AnswerParser::new(tools, job.prompt.is_sequential, thinking);
-    let outcome = session.answer(&tokens, limit, sampling, &job.stop, |text| {
+    let mut parser = AnswerParser::new(offered, job.prompt.is_sequential, thinking);
+    let outcome = session.answer_with(&tokens, options, &job.stop, |text| {
         parser.push(text).into_iter().for_each(|part| blocks.add(part));
         if parser.is_over() {
             job.stop.store(true, Ordering::Relaxed);
@@ -238,21 +270,40 @@ fn answer(engine: &Engine, session: &mut Session, job: &Job, is_default: bool) -
     parser.finish().into_iter().for_each(|part| blocks.add(part));
     blocks.close();
     blocks.warn(session.window(), lost_tools, outcome.ended, is_default);
-    blocks.send(ModelEvent::Usage(Tokens {
-        input: (outcome.prompt_tokens - outcome.reused_tokens) as u64,
-        cache_read: outcome.reused_tokens as u64,
-        output: outcome.answer_tokens as u64,
-        ..Tokens::default()
-    }));
-    let reason = match outcome.ended {
-        AnswerEnd::Full => StopReason::MaxTokens,
-        AnswerEnd::Finished | AnswerEnd::Repeating | AnswerEnd::Stopped if blocks.called => {
-            StopReason::ToolCalls
-        }
-        AnswerEnd::Finished | AnswerEnd::Repeating | AnswerEnd::Stopped => StopReason::Done,
-    };
-    blocks.send(ModelEvent::Ended { reason });
+    blocks.end(&outcome);
+    if let Some(saved) = saved.as_ref().filter(|_| opening > 0) {
+        // Without it the next chat only begins later.
+        let _ = saved.save(session, &tokens[..opening]);
+    }
     Ok(())
+}
+
+fn sampling(engine: &Engine, prompt: &Prompt) -> Sampling {
+    let penalty = if engine.offers_tools() { TOOL_REPETITION_PENALTY } else { REPETITION_PENALTY };
+    Sampling {
+        temperature: prompt.temperature.unwrap_or(0.0).clamp(0.0, 2.0) as f32,
+        top_p: 0.95,
+        repetition_penalty: penalty,
+        ..Sampling::default()
+    }
+}
+
+/// How many tokens at the beginning of `tokens` are instructions and tools of Dragoman alone; zero where the session knows
+/// them. What was saved of them is taken over.
+fn restore_opening(
+    engine: &Engine,
+    session: &mut Session,
+    saved: &SavedPrefixes,
+    prompt: &Prompt,
+    tokens: &[u32],
+) -> usize {
+    if session.known(tokens) >= FEWEST_TOKENS {
+        return 0;
+    }
+    let Some(opening) = tool_chat::opening(engine, prompt) else { return 0 };
+    let common = opening.iter().zip(tokens).take_while(|(one, other)| one == other).count();
+    saved.restore(session, &tokens[..common]);
+    common
 }
 
 /// Sends the parts of an answer as blocks, one open at a time.
@@ -308,6 +359,24 @@ impl Blocks<'_> {
             self.open = Some(kind);
         }
         self.send(ModelEvent::BlockDelta { block: self.next, text });
+    }
+
+    /// The last events of an answer.
+    fn end(&self, outcome: &AnswerReport) {
+        self.send(ModelEvent::Usage(Tokens {
+            input: (outcome.prompt_tokens - outcome.reused_tokens) as u64,
+            cache_read: outcome.reused_tokens as u64,
+            output: outcome.answer_tokens as u64,
+            ..Tokens::default()
+        }));
+        let reason = match outcome.ended {
+            AnswerEnd::Full => StopReason::MaxTokens,
+            AnswerEnd::Finished | AnswerEnd::Repeating | AnswerEnd::Stopped if self.called => {
+                StopReason::ToolCalls
+            }
+            AnswerEnd::Finished | AnswerEnd::Repeating | AnswerEnd::Stopped => StopReason::Done,
+        };
+        self.send(ModelEvent::Ended { reason });
     }
 
     fn close(&mut self) {

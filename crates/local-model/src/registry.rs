@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::engine::Engine;
 use crate::install::{DEFAULT, Incoming, InstallError, check_name};
+use crate::saved_prefix::remove_saved_prefixes;
 
 /// The models of one directory.
 #[derive(Debug, Clone)]
@@ -52,7 +53,7 @@ impl Registry {
         path.is_file().then_some(path)
     }
 
-    /// Deletes model `id` and what unfinished downloads of it left. Says how many bytes that were; `None`: nothing is there.
+    /// Deletes model `id`, what was saved for it and what unfinished downloads of it left. Says how many bytes that were; `None`: nothing is there.
     pub fn remove(&self, id: &str) -> Result<Option<u64>, InstallError> {
         check_name(id)?;
         let Ok(entries) = std::fs::read_dir(&self.directory) else { return Ok(None) };
@@ -73,6 +74,8 @@ impl Registry {
             std::fs::remove_file(&path).map_err(|source| InstallError::Unwritable { path, source })?;
             removed = Some(removed.unwrap_or(0) + bytes);
         }
+        let path = self.directory.join(name);
+        remove_saved_prefixes(&path).map_err(|source| InstallError::Unwritable { path, source })?;
         Ok(removed)
     }
 

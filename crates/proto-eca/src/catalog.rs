@@ -76,6 +76,8 @@ pub(crate) fn handle_change(server: &mut Server, kind: CatalogKind) {
             },
         ),
         CatalogKind::Jobs => jobs::update(server),
+        // The protocol has no place for what an agent offers.
+        CatalogKind::Agents => {}
         CatalogKind::ToolServers => server.engine.later(
             async move { commands.call(|reply| Command::Servers { session: None, reply }).await },
             |server, servers| send_servers(server, servers.unwrap_or_default()),
@@ -189,6 +191,7 @@ pub(crate) fn server_updated(server: ToolServer) -> ServerUpdated {
             args: server.args,
             url: server.url,
             disabled: server.status == ServerStatus::Disabled,
+            has_auth: server.has_login,
             error: server.error,
             prompts: server.prompts.into_iter().map(offered_prompt).collect(),
             resources: server.resources.into_iter().map(offered_resource).collect(),

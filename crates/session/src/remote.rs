@@ -93,7 +93,13 @@ impl<S: SessionWork> Actor<S> {
             | Command::Rollback { .. }
             | Command::Flag { .. }
             | Command::Steer { .. } => true,
-            Command::Cancel { .. } | Command::Answer { .. } => false,
+            Command::Cancel { .. } | Command::CancelCall { .. } | Command::Answer { .. } => false,
+            // The agent works where the chat is held.
+            Command::Agent { .. } if matches!(self.lease, LeaseState::HeldBy { .. }) => {
+                let failure = Failure::taken("Another Dragoman holds this chat, and its agent runs there.");
+                refuse(command, failure);
+                return None;
+            }
             _ => return Some(command),
         };
         if self.remote.as_ref().is_some_and(|remote| remote.link.commands.is_closed()) {

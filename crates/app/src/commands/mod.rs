@@ -4,10 +4,12 @@ pub(crate) mod acp;
 pub(crate) mod acp_agents;
 pub(crate) mod attach;
 pub(crate) mod chat;
+mod chat_themes;
 pub(crate) mod chats;
 mod chats_json;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod config_edit;
 #[cfg(feature = "serve")]
 pub(crate) mod connect;
 pub(crate) mod connect_arguments;
@@ -51,6 +53,7 @@ pub(crate) mod task_arguments;
 #[cfg_attr(not(feature = "postgres"), path = "without_tasks.rs")]
 pub(crate) mod tasks;
 pub(crate) mod threads;
+mod tool_bridge;
 pub(crate) mod trust;
 pub(crate) mod update;
 #[cfg(any(feature = "serve", feature = "studio"))]

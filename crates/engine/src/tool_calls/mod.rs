@@ -53,7 +53,8 @@ use own_calls::explain_problem;
 pub(crate) use own_calls::may_run;
 pub(crate) use ready_call::REJECTED_WITH_REASON;
 use ready_call::{ReadyCall, advance};
-use running::{review_call, run_guarded};
+pub use running::STOPPED_BY_USER;
+use running::{review_call, run_guarded, stopped_alone};
 pub(crate) use settling::settle_interrupted;
 
 /// What a model learns that repeats itself.
@@ -326,6 +327,7 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
     let ItemKind::ToolCall(call) = &item.kind else { return (item, None) };
     let input = call.input.clone().unwrap_or(Value::Null);
     let cancel = turn.cancel.child_token();
+    let _running = turn.session.running_calls.begin(item.id, cancel.clone());
     let context = Arc::new(EngineToolContext::of_call(turn, item.id, &cancel));
     let recording = match undo::begin(turn, tool.spec().effect, review).await {
         Ok(recording) => recording,
@@ -345,16 +347,17 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
         contained: review.contained,
         keeps_run_later: keeps,
         run_later: changes.run_later().to_vec(),
-        cancel,
+        cancel: cancel.clone(),
         context: context.clone(),
     };
-    let since = Instant::now();
+    let (since, effect) = (Instant::now(), tool.spec().effect);
     let mut result = run_guarded(turn, tool, invocation).await;
     let millis = since.elapsed().as_millis() as u64;
     let removed = changes.settle(context.take_continued(), review).await;
     result.iter_mut().for_each(|result| result.parts.extend(removed.clone().map(Part::text)));
     turn.session.add_taint(&taint::of_result(result.as_ref()));
-    let stopped = turn.cancel.is_cancelled();
+    // A call that was over before the stop came has its result.
+    let stopped = turn.cancel.is_cancelled() || (cancel.is_cancelled() && stopped_alone(&mut result, effect));
     let summary = set_result(&mut item, result, context.take_output(), millis, stopped);
     advance(&mut item, if stopped { ToolInput::Stop } else { ToolInput::Finished });
     (item, summary)

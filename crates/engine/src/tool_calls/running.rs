@@ -5,7 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::tool::{Invocation, Review, Tool, ToolResult};
+use domain::item::Part;
+use domain::tool::{Invocation, Review, Tool, ToolEffect, ToolResult};
 use domain::tool_call::Origin;
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -16,6 +17,9 @@ use crate::rules;
 use crate::turn::Turn;
 use crate::undo;
 
+/// What a model learns of a call that the user stopped while the turn went on.
+pub const STOPPED_BY_USER: &str =
+    "The user stopped this call. Do not run it again unless the user asks for it.";
 /// How long a stopped tool may take to clean up.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 const LEASE_AT_RISK: &str = "The call was stopped: the store of the chats did not answer for so long that another process \
@@ -53,7 +57,8 @@ pub(super) async fn run_guarded(
             let _ = tokio::time::timeout(STOP_TIMEOUT, tasks.join_next()).await;
             return Some(ToolResult::error(LEASE_AT_RISK));
         }
-        () = turn.cancel.cancelled() => {
+        // Also where the whole turn is stopped.
+        () = cancel.cancelled() => {
             tokio::time::timeout(STOP_TIMEOUT, tasks.join_next()).await.ok().flatten()
         }
     };
@@ -62,4 +67,15 @@ pub(super) async fn run_guarded(
             ToolResult::error("The tool failed because of a mistake in Dragoman; the log has the details.")
         })
     })
+}
+
+/// The model learns that the user stopped this call, and has what the tool gave until then. Whether it was stopped: a file
+/// that was written is.
+pub(super) fn stopped_alone(result: &mut Option<ToolResult>, effect: ToolEffect) -> bool {
+    let result = result.get_or_insert_with(|| ToolResult { error: true, ..ToolResult::default() });
+    if !result.error && effect == ToolEffect::WritesFiles {
+        return false;
+    }
+    result.parts.push(Part::text(STOPPED_BY_USER));
+    true
 }

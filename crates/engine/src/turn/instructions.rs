@@ -92,6 +92,15 @@ fn note_of_change(before: &InstructionSet, now: &InstructionSet) -> Note {
     Note::for_model(NoteAbout::Instructions, text, texts.join("\n\n"))
 }
 
+/// Whether the instructions are our own text for an embedded model, without anything of a user or a project.
+pub(crate) fn are_own(session: &Session, model: &ModelInfo) -> bool {
+    let settings = &session.workspace.settings;
+    let (behavior, ..) = key_of(session, model);
+    is_embedded(model)
+        && own_text(settings.prompts(&behavior).chat.as_ref()).is_none()
+        && settings.model_families.is_empty()
+}
+
 fn is_embedded(model: &ModelInfo) -> bool {
     model.id.starts_with("local/")
 }

@@ -48,6 +48,7 @@ use crate::tool_calls::{self, CallsEnd};
 use crate::tool_search::ToolList;
 use answer::{Answer, StepPosition};
 pub(crate) use compaction::clearing;
+pub(crate) use external::offers as agent_offers;
 pub use external::{AGENT_PREFIX, is_of_agent};
 use loops::LoopDetector;
 use next::{Next, Said, outcome_of};
@@ -125,7 +126,7 @@ impl Turn {
     /// One model answer and the calls it asks for. `may_compact`: a request that does not fit is not the last word.
     async fn run_step(&mut self, step: u32, loops: &mut LoopDetector, may_compact: bool) -> Next {
         if let Some(agent) = self.model.agent() {
-            return external::run(self, step, agent).await;
+            return external::run(self, step, agent, loops).await;
         }
         self.session.show_progress("Waiting model");
         let info = self.model.info();
@@ -369,11 +370,13 @@ impl Turn {
             .iter()
             .filter_map(|tool| tool.text_format().map(|format| (tool.spec().offered_name(), format)));
         // Before the state is locked.
+        let has_own_instructions = instructions::are_own(&self.session, &info);
         let deferred = tools.deferred(&self.session);
         let state = self.session.state();
         let (keys, entries) = prompt::keyed_entries(&state, tools.is_carried()).into_iter().unzip();
         Prompt {
             session: Some(self.session.id.clone()),
+            has_own_instructions,
             system: self.system.clone(),
             tools: specs,
             deferred,
@@ -383,6 +386,8 @@ impl Turn {
                 .settings()
                 .variant
                 .clone()
+                // The user chose the default again.
+                .filter(|variant| !variant.is_empty())
                 .or_else(of_behavior)
                 .or_else(|| profile.effort_for(&info)),
             text_tools: text_tools.collect(),
