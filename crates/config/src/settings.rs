@@ -22,7 +22,9 @@ use crate::hooks::{self, Hook};
 use crate::inline_chat::InlineChatSettings;
 use crate::language_servers::{self, LanguageServer};
 use crate::legacy_keys::canonical_behavior;
+use crate::log_level::LogLevel;
 use crate::managed::ManagedRules;
+use crate::map::MapSettings;
 use crate::mcp::McpServer;
 use crate::memory::MemorySettings;
 use crate::model_families::{self, FamilyRule};
@@ -131,6 +133,7 @@ pub struct ToolSettings {
     /// Found tools are loaded by the provider, where it can.
     pub search_by_provider: bool,
     pub custom: Vec<CustomTool>,
+    pub map: MapSettings,
     /// Shell lines that format a text from their input, by ending of files.
     pub formatters: BTreeMap<String, String>,
 }
@@ -141,15 +144,6 @@ pub struct ShellSettings {
     pub program: Option<String>,
     /// The arguments before the line, for example `-c`.
     pub args: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogLevel {
-    Error,
-    Warn,
-    Info,
-    Debug,
-    Trace,
 }
 
 /// The ceilings of sizes: neither a project nor the user can go above them.
@@ -173,7 +167,7 @@ impl Settings {
             model_families: model_families::read(&root.get("modelFamilies")),
             budget: read_budget(&root.get("budget")),
             aws: AwsSettings::read(root.scope().environment, root.scope().redactor),
-            network: NetworkSettings::read(&root.get("network")),
+            network: NetworkSettings::read(root),
             store: StoreAddress::read(&root.get("store")),
             sandbox: SandboxSettings::read(root),
             undo: UndoSettings::read(root),
@@ -274,6 +268,7 @@ impl ToolSettings {
             search_above_tokens: search.get("aboveTokens").number(0..=1_000_000).unwrap_or_default(),
             search_by_provider: search.get("byProvider").flag().unwrap_or(true),
             custom: custom_tools::read(&root.get("customTools")),
+            map: MapSettings::read(&root.get("index").get("repoMap")),
             formatters: custom_tools::read_formatters(&root.get("formatters")),
         }
     }
@@ -293,22 +288,6 @@ impl McpLoginPlace {
             Some(_) => {
                 cursor.report_invalid("must be file or keyring");
                 Self::USUAL
-            }
-        }
-    }
-}
-
-impl LogLevel {
-    fn read(cursor: &Cursor) -> Self {
-        match cursor.text().as_deref() {
-            Some("error") => Self::Error,
-            Some("warn" | "warning") | None => Self::Warn,
-            Some("info") => Self::Info,
-            Some("debug") => Self::Debug,
-            Some("trace") => Self::Trace,
-            Some(_) => {
-                cursor.report_invalid("must be error, warn, info, debug or trace");
-                Self::Warn
             }
         }
     }

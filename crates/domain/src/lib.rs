@@ -20,6 +20,7 @@ pub mod job;
 pub mod key_text;
 pub mod link;
 pub mod memory;
+pub mod middle;
 pub mod model;
 mod model_answer;
 pub mod names;

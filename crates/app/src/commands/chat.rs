@@ -47,6 +47,9 @@ pub(crate) fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
         if options.model.is_none() && options.session.is_none() && !options.newest {
             let mut unused = EngineOptions::default();
             options.model = workspaces::discover_local_model(&environment, &options.roots, &mut unused).await;
+            if options.model.is_none() {
+                super::models::offer(&environment, &unused).await;
+            }
         }
         let store = crate::stores::open(&environment)?;
         let engine =

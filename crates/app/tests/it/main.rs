@@ -49,6 +49,7 @@ mod full_disk;
 mod hostile_project;
 mod hub;
 mod import;
+mod import_choices;
 mod injections;
 mod instructions;
 #[path = "../../../../interfaces/tests/it/mod.rs"]

@@ -45,6 +45,8 @@ const ROWS: &[(&str, Run)] = &[
     ("models", With("")),
     ("models pull", With("")),
     ("models add", With("none.gguf")),
+    ("models remove", With("none")),
+    ("models list", With("--json")),
     ("models show", With("openai/gpt-5")),
     ("login", With("")),
     ("logout", With("anthropic")),

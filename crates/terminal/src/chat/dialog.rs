@@ -34,7 +34,7 @@ pub(super) fn rows(screen: &Screen, columns: usize, height: usize) -> Vec<Line<'
     };
     match &ask.kind {
         AskKind::Approval { reason, keys } => return approval_rows(screen, reason, keys, columns, height),
-        AskKind::Question { text, options, freeform } => {
+        AskKind::Question { text, options, freeform, .. } => {
             push(text, theme.warning);
             for (at, option) in options.iter().enumerate() {
                 let detail = option.description.as_deref().map(|it| format!(": {it}")).unwrap_or_default();

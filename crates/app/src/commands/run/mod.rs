@@ -52,6 +52,9 @@ pub(crate) fn run(arguments: RunArguments, level: Option<Level>) -> ExitCode {
         if options.model.is_none() && options.session.is_none() && !options.newest {
             options.model =
                 workspaces::discover_local_model(&environment, &options.roots, &mut engine_options).await;
+            if options.model.is_none() && !options.quiet {
+                super::models::offer(&environment, &engine_options).await;
+            }
         }
         engine_options.model_chosen = options.model.is_some();
         let (quiet, stop) = (options.quiet, options.stop.clone());

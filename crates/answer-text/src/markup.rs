@@ -7,12 +7,12 @@ use std::sync::Arc;
 use domain::ToolSpec;
 use serde_json::{Map, Value};
 
-use super::json;
-use crate::format::names;
+use crate::WireName;
+use crate::json;
 
 /// A call that was found.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Call {
+pub struct Call {
     /// As it was offered.
     pub name: String,
     pub input: Value,
@@ -20,36 +20,46 @@ pub(super) struct Call {
 
 /// The tools that may be called.
 #[derive(Debug)]
-pub(super) struct Offered(pub(super) Arc<[ToolSpec]>);
+pub(crate) struct Offered {
+    pub(crate) tools: Arc<[ToolSpec]>,
+    pub(crate) wire_name: WireName,
+}
 
 impl Offered {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// The tool of exactly this name: as offered, with `functions.` before it, or bare where one tool alone has it.
     fn find(&self, name: &str) -> Option<&ToolSpec> {
         let name = name.trim();
         let name = name.strip_prefix("functions.").unwrap_or(name);
         let is_named = |spec: &&ToolSpec| {
             let offered = spec.offered_name();
-            offered == name || names::tool_name(&offered) == name
+            offered == name || (self.wire_name)(&offered) == name
         };
-        if let Some(tool) = self.0.iter().find(is_named) {
+        if let Some(tool) = self.tools.iter().find(is_named) {
             return Some(tool);
         }
-        let mut bare = self.0.iter().filter(|spec| spec.name == name);
+        let mut bare = self.tools.iter().filter(|spec| spec.name == name);
         bare.next().filter(|_| bare.next().is_none())
     }
 }
 
 /// The calls that `text` consists of, if it consists of calls.
-pub(super) fn calls(text: &str, offered: &Offered) -> Option<Vec<Call>> {
-    let mut parser = Parser { rest: text.trim_start(), offered, calls: Vec::new(), depth: 0 };
+pub(crate) fn calls(text: &str, offered: &Offered) -> Option<Vec<Call>> {
+    let mut parser = Parser::new(text, offered);
     while !parser.at_end() {
         parser.item()?;
     }
     (!parser.calls.is_empty()).then_some(parser.calls)
+}
+
+/// Whether `text` consists of calls and has closed each wrapper that it opened.
+pub(crate) fn is_closed(text: &str, offered: &Offered) -> bool {
+    let mut parser = Parser::new(text, offered);
+    while !parser.at_end() {
+        if parser.item().is_none() {
+            return false;
+        }
+    }
+    !parser.calls.is_empty() && !parser.is_open
 }
 
 /// Tags around calls: opening, closing, whether the closing may be missing at the end of the text.
@@ -85,9 +95,15 @@ struct Parser<'a> {
     calls: Vec<Call>,
     /// How many wrappers are open.
     depth: u32,
+    /// The text ended inside of a wrapper.
+    is_open: bool,
 }
 
 impl<'a> Parser<'a> {
+    fn new(text: &'a str, offered: &'a Offered) -> Self {
+        Self { rest: text.trim_start(), offered, calls: Vec::new(), depth: 0, is_open: false }
+    }
+
     fn skip(&mut self) {
         self.rest = self.rest.trim_start();
     }
@@ -131,6 +147,7 @@ impl<'a> Parser<'a> {
             self.skip();
             // A missing end is forgiven where the text ends; nothing in it can be incomplete then.
             if self.at_end() {
+                self.is_open = true;
                 break;
             }
             self.item()?;
@@ -223,8 +240,9 @@ impl<'a> Parser<'a> {
         if self.rest.starts_with('{') {
             let (value, rest) = json::value(self.rest)?;
             self.rest = rest;
-            let closed = self.eat(close) || self.at_end();
-            return if closed { self.add(name, value) } else { None };
+            let is_closed = self.eat(close);
+            self.is_open |= !is_closed;
+            return if is_closed || self.at_end() { self.add(name, value) } else { None };
         }
         while !self.eat(close) {
             let key = if self.eat("<parameter=") {

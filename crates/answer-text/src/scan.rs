@@ -4,7 +4,7 @@
 
 /// A piece of the answer that may be shown.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Segment {
+pub enum Segment {
     Text(String),
     Reasoning(String),
 }
@@ -46,7 +46,7 @@ const THINK: [(&str, &str); 4] = [
 const MAX_HELD_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
-pub(super) struct Scanner {
+pub(crate) struct Scanner {
     mode: Mode,
     /// Text that was not let through yet.
     pending: String,
@@ -79,19 +79,20 @@ enum Match {
 }
 
 impl Scanner {
-    pub(super) fn new(calls: bool) -> Self {
+    /// With `thinking` a thought is open already.
+    pub(crate) fn new(calls: bool, thinking: bool) -> Self {
         Self {
-            mode: Mode::Start,
+            mode: if thinking { Mode::Thinking(THINK[0].1) } else { Mode::Start },
             pending: String::new(),
             calls,
             blank: true,
             line_start: true,
             fenced: false,
-            trim: false,
+            trim: thinking,
         }
     }
 
-    pub(super) fn push(&mut self, text: String, out: &mut Vec<Segment>) {
+    pub(crate) fn push(&mut self, text: String, out: &mut Vec<Segment>) {
         let quiet = self.mode == Mode::Text && self.pending.is_empty() && !self.trim;
         if quiet && !self.may_begin(&text) {
             self.track_position(&text);
@@ -103,12 +104,17 @@ impl Scanner {
     }
 
     /// Whether all text that follows passes unchanged.
-    pub(super) fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.mode == Mode::Text && !self.calls && self.pending.is_empty() && !self.trim
     }
 
+    /// The text that began like a call, so far.
+    pub(crate) fn held(&self) -> Option<&str> {
+        (self.mode == Mode::Held).then_some(self.pending.as_str())
+    }
+
     /// The text is over: the returned text began like a call.
-    pub(super) fn finish(&mut self, out: &mut Vec<Segment>) -> Option<String> {
+    pub(crate) fn finish(&mut self, out: &mut Vec<Segment>) -> Option<String> {
         let rest = std::mem::take(&mut self.pending);
         match self.mode {
             _ if rest.is_empty() => None,

@@ -7,14 +7,14 @@ use serde_json::{Map, Number, Value};
 const DEEPEST: u32 = 64;
 
 /// The value at the start of `text` and what follows it.
-pub(super) fn value(text: &str) -> Option<(Value, &str)> {
+pub(crate) fn value(text: &str) -> Option<(Value, &str)> {
     let mut reader = Reader { rest: text };
     let value = reader.value(0)?;
     Some((value, reader.rest))
 }
 
 /// Takes `token` from the start of `rest`, with the white space before it.
-pub(super) fn eat(rest: &mut &str, token: &str) -> bool {
+pub(crate) fn eat(rest: &mut &str, token: &str) -> bool {
     *rest = rest.trim_start();
     rest.strip_prefix(token).map(|after| *rest = after).is_some()
 }
