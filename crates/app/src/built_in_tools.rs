@@ -50,6 +50,7 @@ pub(crate) fn options(environment: &Environment, resolved: &config::Resolved) ->
         .clone()
         .map(|program| std::iter::once(program).chain(settings.shell.args.iter().cloned()).collect());
     let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+    let usual = tools::Limits::default();
     tools::Options {
         home: Some(environment.home().to_owned()),
         shell,
@@ -63,7 +64,9 @@ pub(crate) fn options(environment: &Environment, resolved: &config::Resolved) ->
             output_bytes: number(settings.output_max_bytes),
             host_time: settings.editor_timeout,
             language_server_time: resolved.settings.language_server_timeout,
-            ..tools::Limits::default()
+            map_entries: settings.map.entries.map_or(usual.map_entries, number),
+            map_entries_per_folder: settings.map.entries_per_folder.map_or(usize::MAX, number),
+            ..usual
         },
         ..tools::Options::default()
     }

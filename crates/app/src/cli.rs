@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 pub(crate) use crate::arguments::{
-    ChatArguments, ConfigTask, DoctorTask, Level, ModelsTask, Role, SpecTask, StatsArguments, ThemeName,
+    ChatArguments, ConfigTask, DoctorTask, Level, ModelsTask, Role, SpecTask, StatsArguments,
     ThreadsArguments,
 };
 use crate::commands;
@@ -179,7 +179,7 @@ pub(crate) enum Task {
     /// Show and check the settings (`dragoman docs configuration`).
     #[command(
         subcommand,
-        after_help = "Example:\n  dragoman config show    which settings are in force, and why\n  dragoman config check   what is wrong with them"
+        after_help = "Example:\n  dragoman config show    which settings are in force, and why\n  dragoman config check   what is wrong with them\n  dragoman config set chat.theme light"
     )]
     Config(ConfigTask),
     /// Trust a folder, so that its own configuration takes full effect.

@@ -10,7 +10,7 @@ use crate::arguments::{ChatArguments, ConfigTask, DoctorTask, SpecTask};
 use crate::cli::{Cli, Task};
 use crate::cli_hints::find_hint;
 use crate::commands::connect_arguments::ConnectArguments;
-use crate::{commands, managed, output};
+use crate::{commands, managed, output, overview};
 
 /// A chat on a terminal; elsewhere the help.
 fn default_task() -> Task {
@@ -52,6 +52,12 @@ fn refuse(error: &clap::Error) -> ExitCode {
 pub(crate) fn run() -> ExitCode {
     if commands::update::wants_version() {
         return commands::update::print_version();
+    }
+    let words: Vec<String> =
+        std::env::args_os().skip(1).map(|it| it.to_string_lossy().into_owned()).collect();
+    if overview::is_wanted(&words) {
+        return output::print(overview::text())
+            .map_or_else(|failure| commands::failed(&failure), |()| ExitCode::SUCCESS);
     }
     let cli = match plain_start().map_or_else(Cli::try_parse, Ok) {
         Ok(cli) => cli,
@@ -103,11 +109,20 @@ fn perform(cli: Cli) -> ExitCode {
         Task::Run(arguments) => commands::run::run(*arguments, level),
         Task::Login { provider } => commands::login::login(provider.as_deref()),
         Task::Logout { provider } => commands::login::logout(&provider),
-        Task::Config(ConfigTask::Show { json }) => commands::config::show(json),
-        Task::Config(ConfigTask::Check { json }) => commands::config::check(json),
-        Task::Config(ConfigTask::Schema { markdown }) => commands::config::schema(markdown),
+        Task::Config(task) => configure(task),
         Task::Trust(arguments) => commands::trust::run(arguments),
         Task::ExplainPermission(arguments) => commands::explain_permission::run(&arguments),
         Task::Grants(arguments) => commands::grants::run(&arguments),
+    }
+}
+
+fn configure(task: ConfigTask) -> ExitCode {
+    match task {
+        ConfigTask::Show { json } => commands::config::show(json),
+        ConfigTask::Check { json } => commands::config::check(json),
+        ConfigTask::Get { key } => commands::config_edit::get(&key),
+        ConfigTask::Set { key, value, project } => commands::config_edit::set(&key, &value, project),
+        ConfigTask::Edit { project } => commands::config_edit::edit(project),
+        ConfigTask::Schema { markdown } => commands::config::schema(markdown),
     }
 }

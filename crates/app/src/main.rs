@@ -27,6 +27,7 @@ mod managed;
 mod mcp_entries;
 mod models;
 mod output;
+mod overview;
 mod places;
 mod project_rules;
 mod retention;

@@ -85,7 +85,7 @@ impl AllModels {
         let _ = tokio::time::timeout(DISCOVERY_TIMEOUT, self.discover()).await;
     }
 
-    fn permits(&self, id: &str) -> bool {
+    pub(crate) fn permits(&self, id: &str) -> bool {
         self.configured.managed.permits_model(id)
     }
 

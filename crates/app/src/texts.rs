@@ -156,6 +156,40 @@ impl Texts for WorkspaceTexts {
         })
     }
 
+    fn sandbox(&self) -> BoxFuture<'_, String> {
+        Box::pin(async move {
+            let sandbox = crate::sandboxing::workspace_sandbox(
+                &self.environment,
+                &self.resolved,
+                &self.roots,
+                &mut Vec::new(),
+            );
+            let Some(sandbox) = sandbox else {
+                return "The sandbox is off: commands that run have all your rights. Remove `\"sandbox\": \"off\"` from \
+                        your settings to have it (`dragoman docs sandbox`)."
+                    .to_owned();
+            };
+            let support = process::sandbox_support(&sandbox.sandbox).await;
+            format!(
+                "{}\n\n`dragoman doctor sandbox` tries the ways out of it, `dragoman grants` lists what persons granted beyond \
+                 it, `dragoman docs sandbox` says what it stops and what not.",
+                support.sentence()
+            )
+        })
+    }
+
+    fn stats<'a>(
+        &'a self,
+        store: &'a dyn domain::Store,
+        days: u16,
+    ) -> BoxFuture<'a, Result<String, Failure>> {
+        Box::pin(async move {
+            let kinds = crate::commands::stats::KINDS;
+            let stats = stats::collect(store, Some(self.roots.clone()), days, kinds).await?;
+            Ok(format!("```\n{}```", stats::text::render(&stats, 80)))
+        })
+    }
+
     fn login<'a>(&'a self, provider: Option<&'a str>) -> BoxFuture<'a, String> {
         Box::pin(async move {
             match provider {

@@ -53,7 +53,7 @@ fn defaults() -> Value {
             "toolSearch": {"abovePercent": 10, "aboveTokens": 8000, "byProvider": true},
         },
         "acp": {"v2": true},
-        "chat": {"title": true, "autoSyncSystemPrompt": false, "defaultTrust": false, "verifyChanges": true, "theme": "auto", "viMode": false, "inline": false},
+        "chat": {"title": true, "autoSyncSystemPrompt": false, "defaultTrust": false, "verifyChanges": true, "theme": "auto", "viMode": false, "inline": false, "mouse": "on", "screenReader": false, "reducedMotion": false, "notify": ["bell", "osc9"], "notifyWhen": "away"},
         "memory": {"enabled": true, "writeMode": "agent"},
         "autoCompactPercentage": 85,
         "maxSteps": 200,

@@ -2,6 +2,7 @@
 //! their passwords are registered as secrets.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::address::secrets;
 use crate::cursor::Cursor;
@@ -16,16 +17,20 @@ pub struct NetworkSettings {
     pub client_cert: Option<PathBuf>,
     pub client_key: Option<PathBuf>,
     pub client_key_passphrase: Option<SecretSource>,
+    /// How long a connection to a provider may take until it is there; `None`: the usual time.
+    pub connect_timeout: Option<Duration>,
 }
 
 impl NetworkSettings {
-    pub(crate) fn read(cursor: &Cursor) -> Self {
+    pub(crate) fn read(root: &Cursor) -> Self {
+        let cursor = &root.get("network");
         register_proxy_secrets(cursor.scope().environment, cursor.scope().redactor);
         let settings = Self {
             ca_cert_file: cursor.get("caCertFile").path(),
             client_cert: cursor.get("clientCert").path(),
             client_key: cursor.get("clientKey").path(),
             client_key_passphrase: cursor.get("clientKeyPassphrase").secret(),
+            connect_timeout: root.get("connectTimeoutSeconds").number(1..=600).map(Duration::from_secs),
         };
         if settings.client_cert.is_some() != settings.client_key.is_some() {
             cursor.report_invalid("needs `clientCert` and `clientKey` together");

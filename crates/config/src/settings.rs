@@ -14,6 +14,7 @@ use crate::approval::{self, Approval, ApprovalRules};
 use crate::aws::AwsSettings;
 use crate::behavior::{BehaviorSettings, Prompts};
 use crate::budget::Budget;
+use crate::chat::ChatSettings;
 use crate::cursor::Cursor;
 use crate::custom_tools::{self, CustomTool};
 use crate::goal::GoalSettings;
@@ -21,12 +22,13 @@ use crate::hooks::{self, Hook};
 use crate::inline_chat::InlineChatSettings;
 use crate::language_servers::{self, LanguageServer};
 use crate::legacy_keys::canonical_behavior;
+use crate::log_level::LogLevel;
 use crate::managed::ManagedRules;
+use crate::map::MapSettings;
 use crate::mcp::McpServer;
 use crate::memory::MemorySettings;
 use crate::model_families::{self, FamilyRule};
 use crate::network::NetworkSettings;
-use crate::origin::Origin;
 use crate::provider::ProviderSettings;
 use crate::reviewer;
 use crate::sandbox::SandboxSettings;
@@ -103,43 +105,6 @@ pub struct Settings {
     pub managed: ManagedRules,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub struct ChatSettings {
-    pub welcome_message: String,
-    /// Whether a model gives a new chat its title.
-    pub title: bool,
-    pub title_model: Option<String>,
-    /// Whether new chats start trusted.
-    pub default_trust: bool,
-    /// Whether a turn that changed files without a check is asked to verify.
-    pub verify_changes: bool,
-    pub auto_compact_percentage: u64,
-    /// A chat is summarized, too, when fewer tokens of the window are left.
-    pub auto_compact_tokens_left: Option<u64>,
-    /// Instructions are read anew for each prompt.
-    pub auto_sync_system_prompt: bool,
-    pub max_steps: u64,
-    /// Days; `None` keeps chats.
-    pub retention_days: Option<u64>,
-    /// The colors of `dragoman chat`.
-    pub theme: ChatTheme,
-    /// The input is edited with vi's keys.
-    pub vi_mode: bool,
-    /// The terminal's chat is drawn below the text of the terminal.
-    pub inline: bool,
-    /// Keys of the user's own: `ctrl-p` and `up`, `f5` and `/review`.
-    pub keys: Vec<(String, String)>,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ChatTheme {
-    /// As the terminal says.
-    #[default]
-    Auto,
-    Dark,
-    Light,
-}
-
 /// Where the logins of MCP servers are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum McpLoginPlace {
@@ -168,6 +133,7 @@ pub struct ToolSettings {
     /// Found tools are loaded by the provider, where it can.
     pub search_by_provider: bool,
     pub custom: Vec<CustomTool>,
+    pub map: MapSettings,
     /// Shell lines that format a text from their input, by ending of files.
     pub formatters: BTreeMap<String, String>,
 }
@@ -180,19 +146,9 @@ pub struct ShellSettings {
     pub args: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogLevel {
-    Error,
-    Warn,
-    Info,
-    Debug,
-    Trace,
-}
-
 /// The ceilings of sizes: neither a project nor the user can go above them.
 const MAX_READ_LINES: u64 = 100_000;
 const MAX_OUTPUT_KIB: u64 = 4096;
-const MAX_DAYS: u64 = 1_000_000;
 
 impl Settings {
     /// Reads the whole tree.
@@ -211,7 +167,7 @@ impl Settings {
             model_families: model_families::read(&root.get("modelFamilies")),
             budget: read_budget(&root.get("budget")),
             aws: AwsSettings::read(root.scope().environment, root.scope().redactor),
-            network: NetworkSettings::read(&root.get("network")),
+            network: NetworkSettings::read(root),
             store: StoreAddress::read(&root.get("store")),
             sandbox: SandboxSettings::read(root),
             undo: UndoSettings::read(root),
@@ -277,34 +233,6 @@ impl Settings {
     }
 }
 
-impl ChatSettings {
-    fn read(root: &Cursor) -> Self {
-        let chat = root.get("chat");
-        let welcome = root.get("welcomeMessage");
-        Self {
-            welcome_message: welcome.prompt().and_then(|text| welcome.now(&text)).unwrap_or_default(),
-            title: chat.get("title").flag().unwrap_or_default(),
-            title_model: chat.get("titleModel").text(),
-            default_trust: chat.get("defaultTrust").flag().unwrap_or_default(),
-            verify_changes: chat.get("verifyChanges").flag().unwrap_or_default(),
-            auto_compact_percentage: root.get("autoCompactPercentage").number(1..=100).unwrap_or_default(),
-            auto_compact_tokens_left: root.get("autoCompactTokensLeft").number(1..=u64::MAX),
-            auto_sync_system_prompt: chat.get("autoSyncSystemPrompt").flag().unwrap_or_default(),
-            max_steps: root.get("maxSteps").number(1..=100_000).unwrap_or_default(),
-            retention_days: retention_days(&root.get("chatRetentionDays")),
-            theme: ChatTheme::read(&chat.get("theme")),
-            vi_mode: chat.get("viMode").flag().unwrap_or_default(),
-            inline: chat.get("inline").flag().unwrap_or_default(),
-            keys: chat
-                .get("keys")
-                .entries()
-                .iter()
-                .filter_map(|key| Some((key.name().to_owned(), key.text()?)))
-                .collect(),
-        }
-    }
-}
-
 fn read_budget(cursor: &Cursor) -> Budget {
     if cursor.node().is_some_and(|node| node.entries().is_none()) {
         cursor.report(
@@ -326,7 +254,7 @@ impl ToolSettings {
     fn read(root: &Cursor, approval: ApprovalRules) -> Self {
         let cursor = root.get("toolCall");
         let number = |group, name, most| cursor.get(group).get(name).number(1..=most).unwrap_or_default();
-        let shell = cursor.get("shellCommand");
+        let (shell, search) = (cursor.get("shellCommand"), cursor.get("toolSearch"));
         Self {
             approval,
             reviewer: reviewer::read(root),
@@ -336,18 +264,11 @@ impl ToolSettings {
             shell: ShellSettings { program: shell.get("path").text(), args: shell.get("args").texts() },
             editor_timeout: bounded_seconds(&root.get("editorTimeoutSeconds")),
             fetch_allowed_hosts: cursor.get("fetchUrl").get("allowedHosts").texts(),
-            search_above_percent: cursor
-                .get("toolSearch")
-                .get("abovePercent")
-                .number(0..=100)
-                .unwrap_or_default(),
-            search_above_tokens: cursor
-                .get("toolSearch")
-                .get("aboveTokens")
-                .number(0..=1_000_000)
-                .unwrap_or_default(),
-            search_by_provider: cursor.get("toolSearch").get("byProvider").flag().unwrap_or(true),
+            search_above_percent: search.get("abovePercent").number(0..=100).unwrap_or_default(),
+            search_above_tokens: search.get("aboveTokens").number(0..=1_000_000).unwrap_or_default(),
+            search_by_provider: search.get("byProvider").flag().unwrap_or(true),
             custom: custom_tools::read(&root.get("customTools")),
+            map: MapSettings::read(&root.get("index").get("repoMap")),
             formatters: custom_tools::read_formatters(&root.get("formatters")),
         }
     }
@@ -372,48 +293,9 @@ impl McpLoginPlace {
     }
 }
 
-impl ChatTheme {
-    fn read(cursor: &Cursor) -> Self {
-        match cursor.text().as_deref() {
-            Some("dark") => Self::Dark,
-            Some("light") => Self::Light,
-            Some("auto") | None => Self::Auto,
-            Some(_) => {
-                cursor.report_invalid("must be auto, dark or light");
-                Self::Auto
-            }
-        }
-    }
-}
-
-impl LogLevel {
-    fn read(cursor: &Cursor) -> Self {
-        match cursor.text().as_deref() {
-            Some("error") => Self::Error,
-            Some("warn" | "warning") | None => Self::Warn,
-            Some("info") => Self::Info,
-            Some("debug") => Self::Debug,
-            Some("trace") => Self::Trace,
-            Some(_) => {
-                cursor.report_invalid("must be error, warn, info, debug or trace");
-                Self::Warn
-            }
-        }
-    }
-}
-
 /// Every entry of an object that can be read.
 fn read_entries<'a, T>(cursor: &Cursor<'a>, read: impl Fn(&Cursor<'a>) -> Option<T>) -> IndexMap<String, T> {
     cursor.entries().iter().filter_map(|entry| Some((entry.name().to_owned(), read(entry)?))).collect()
-}
-
-/// Zero keeps chats. A project does not decide about the chats of other projects.
-fn retention_days(cursor: &Cursor) -> Option<u64> {
-    if let Origin::ProjectFile { .. } = cursor.origin() {
-        cursor.report(domain::Level::Warning, "is ignored: only your own settings may delete chats.");
-        return None;
-    }
-    cursor.number(0..=MAX_DAYS).filter(|days| *days > 0)
 }
 
 /// A list of `{"path": …}`.

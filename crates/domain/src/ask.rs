@@ -25,7 +25,13 @@ pub enum AskKind {
         keys: Vec<String>,
     },
     /// A question of the model or of a command to the user.
-    Question { text: String, options: Vec<Choice>, freeform: bool },
+    Question {
+        text: String,
+        options: Vec<Choice>,
+        freeform: bool,
+        /// The address that the user is asked to open; the first option says that this was done. Also part of the text.
+        url: Option<String>,
+    },
     /// A form described by a JSON schema (MCP elicitation).
     Form { text: String, schema: Value },
 }

@@ -132,6 +132,12 @@ pub enum Command {
     Cancel {
         session: SessionId,
     },
+    /// Stops one running tool call; the turn goes on without its result. Refused where the call does not run.
+    CancelCall {
+        session: SessionId,
+        call: ItemId,
+        reply: Reply<()>,
+    },
     /// The first answer settles an ask; the reply is the answer that did. Unknown asks are refused.
     Answer {
         session: SessionId,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::middle::Middle;
 use crate::model::Tokens;
 use crate::spending::Gate;
 
@@ -16,6 +17,8 @@ pub struct Completion {
     /// Alternating, the user's first and last.
     pub messages: Vec<String>,
     pub output_schema: Option<Value>,
+    /// The cursor that the text is for. A model that fills middles is asked by it instead of by the messages.
+    pub middle: Option<Middle>,
     /// `None`: the default model.
     pub model: Option<String>,
     /// Refuse where only the embedded model is there.

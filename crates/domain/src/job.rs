@@ -7,6 +7,9 @@ use tokio::sync::oneshot;
 use crate::CancellationToken;
 use crate::ids::SessionId;
 
+/// What the result of a call says, before the id, where its command goes on as a job.
+pub const GOES_ON: &str = "it goes on as ";
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Job {
     pub id: String,

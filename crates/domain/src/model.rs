@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::agent::ExternalAgent;
 use crate::failure::Failure;
 use crate::ids::SessionId;
+use crate::middle::Middle;
 pub use crate::model_answer::{StopReason, Tokens};
 use crate::part::{Part, ProviderBlock};
 use crate::tool::{TextFormat, ToolSpec};
@@ -65,6 +66,8 @@ pub struct ModelInfo {
     pub loads_tools: bool,
     /// Its server computes one prompt at a time and keeps that one alone, as servers of this machine do.
     pub single_slot: bool,
+    /// It was trained to fill the middle of a text, and its server takes requests for that.
+    pub fills_middle: bool,
 }
 
 /// US dollars per million tokens.
@@ -94,6 +97,8 @@ pub struct Prompt {
     pub session: Option<SessionId>,
     /// Stable instructions, in order; the cached prefix.
     pub system: Vec<Arc<str>>,
+    /// The instructions are Dragoman's own text: nothing of a user or a project is in them.
+    pub has_own_instructions: bool,
     pub tools: Arc<[ToolSpec]>,
     /// Tools whose one argument may be written as plain text, by full name.
     pub text_tools: Vec<(String, TextFormat)>,
@@ -110,6 +115,9 @@ pub struct Prompt {
     pub variant: Option<String>,
     /// The answer must be JSON of this schema, where the API can enforce it.
     pub output_schema: Option<Value>,
+    /// The text to write belongs between these two, and nothing else of the prompt is for the model. Only for a model that
+    /// fills middles.
+    pub middle: Option<Middle>,
     /// The provider searches the web by its own tool while it answers; an API without one refuses the prompt.
     pub web_search: bool,
     /// Another model follows if this call fails, so it gives up early instead of waiting long.

@@ -20,6 +20,7 @@ impl Command {
             | Self::Rollback { reply, .. }
             | Self::Flag { reply, .. }
             | Self::Steer { reply, .. }
+            | Self::CancelCall { reply, .. }
             | Self::ServerAction { reply, .. }
             | Self::Shutdown { reply } => send!(reply),
             Self::Enter { reply, .. } | Self::Catalog { reply } => send!(reply),

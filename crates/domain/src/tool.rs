@@ -433,6 +433,8 @@ pub struct ToolServer {
     /// By the names that the server gives them.
     pub prompts: Vec<ServerPrompt>,
     pub resources: Vec<Resource>,
+    /// It runs with a login of the user.
+    pub has_login: bool,
 }
 
 impl ToolServer {

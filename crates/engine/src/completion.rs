@@ -5,9 +5,12 @@
 use config::Settings;
 use domain::command::{Completed, Completion};
 use domain::item::Part;
+use domain::middle::Middle;
 use domain::model::{
-    BlockKind, ModelEvent, ModelInfo, ModelStream, Models, Price, Prompt, PromptEntry, StopReason, Tokens,
+    BlockKind, Model, ModelEvent, ModelInfo, ModelStream, Models, Price, Prompt, PromptEntry, StopReason,
+    Tokens,
 };
+use domain::spending::Gate;
 use domain::tool::WebAnswer;
 use domain::{Failure, FailureKind};
 use futures_util::StreamExt;
@@ -20,6 +23,8 @@ use crate::spending;
 
 /// Pages that an answer is said to cite.
 const MOST_PAGES: usize = 20;
+/// Tokens of a text that fills a middle.
+const MOST_FILLED_TOKENS: u64 = 256;
 
 /// The model and the instructions that the settings have for a purpose, where the caller named none.
 pub(crate) fn apply_settings(settings: &Settings, completion: &mut Completion) {
@@ -37,6 +42,8 @@ pub(crate) fn apply_settings(settings: &Settings, completion: &mut Completion) {
     }
     if let Some(text) = own_text(text.as_ref()) {
         completion.system = text;
+        // Instructions of the user reach a model only in a chat.
+        completion.middle = None;
     }
 }
 
@@ -103,6 +110,13 @@ async fn stream(
             .hint("Add a provider to the configuration."));
     }
     let model = models.find(&name)?;
+    if let Some(middle) = completion.middle.filter(|_| model.info().fills_middle) {
+        match fill(model.as_ref(), &completion.gate, middle, used).await {
+            // A server that turns out to know no such requests is asked by a chat, now and later.
+            Err(_) if !model.info().fills_middle => {}
+            completed => return completed,
+        }
+    }
     let entries = completion.messages.into_iter().enumerate().map(|(at, text)| match at % 2 {
         0 => PromptEntry::User { parts: vec![Part::text(text)] },
         _ => PromptEntry::Agent { text, provider: None },
@@ -120,11 +134,40 @@ async fn stream(
     Ok(Completed { text: answer.text, model: info.id, tokens: used.tokens, cost: used.cost() })
 }
 
+/// Asks for the text between two others, and ends the call where that text ends.
+async fn fill(model: &dyn Model, gate: &Gate, middle: Middle, used: &mut Used) -> Result<Completed, Failure> {
+    let info = model.info();
+    // The text stands here too, for the estimate of the price.
+    let text = Part::text(format!("{}{}", middle.before, middle.after));
+    let prompt = Prompt {
+        entries: vec![PromptEntry::User { parts: vec![text] }],
+        max_output: Some(MOST_FILLED_TOKENS),
+        middle: Some(middle.clone()),
+        ..Prompt::default()
+    };
+    let call = paid_call::reserve(gate, &info, &prompt).await?;
+    *used = Used::of(&info);
+    let is_complete = |text: &str| middle.end(text).is_some();
+    let answer = collect_until(call.stream(model.stream(prompt)), None, used, is_complete).await?;
+    let text = middle.cut(&answer.text).to_owned();
+    Ok(Completed { text, model: info.id, tokens: used.tokens, cost: used.cost() })
+}
+
 /// Reads an answer to its end: the text and the pages that it cites.
 pub(crate) async fn collect(
+    stream: ModelStream,
+    deltas: Option<mpsc::Sender<String>>,
+    used: &mut Used,
+) -> Result<WebAnswer, Failure> {
+    collect_until(stream, deltas, used, |_| false).await
+}
+
+/// The same, at most until the text is complete.
+async fn collect_until(
     mut stream: ModelStream,
     deltas: Option<mpsc::Sender<String>>,
     used: &mut Used,
+    is_complete: impl Fn(&str) -> bool,
 ) -> Result<WebAnswer, Failure> {
     let (mut answer, mut texts) = (WebAnswer::default(), Vec::new());
     while let Some(event) = stream.next().await {
@@ -140,6 +183,9 @@ pub(crate) async fn collect(
                 answer.text.push_str(&text);
                 if let Some(deltas) = &deltas {
                     let _ = deltas.send(text).await;
+                }
+                if is_complete(&answer.text) {
+                    break;
                 }
             }
             Ok(ModelEvent::Usage(tokens)) => used.tokens = tokens,

@@ -267,9 +267,9 @@ enum Delivery {
 /// The session whose actor must handle a command.
 fn addressee(command: &Command) -> Option<(SessionId, Delivery)> {
     match command {
-        Command::Cancel { session } | Command::Answer { session, .. } => {
-            Some((session.clone(), Delivery::IfLive))
-        }
+        Command::Cancel { session }
+        | Command::CancelCall { session, .. }
+        | Command::Answer { session, .. } => Some((session.clone(), Delivery::IfLive)),
         Command::Prompt { session, .. }
         | Command::Rollback { session, .. }
         | Command::Flag { session, .. }

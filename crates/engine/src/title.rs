@@ -114,6 +114,7 @@ async fn ask_model(session: &Session, model: String, text: &str) -> Option<Strin
         system: own.unwrap_or_else(|| REQUEST.to_owned()),
         messages: vec![text.chars().take(2000).collect()],
         output_schema: None,
+        middle: None,
         model: Some(model),
         no_local: true,
         deadline: MODEL_TIMEOUT,

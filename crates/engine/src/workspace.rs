@@ -102,6 +102,18 @@ pub trait Texts: Send + Sync {
     }
     fn config(&self) -> String;
     fn doctor(&self) -> domain::BoxFuture<'_, String>;
+    /// What contains the commands of the model.
+    fn sandbox(&self) -> domain::BoxFuture<'_, String> {
+        Box::pin(async { "Nothing is known about a sandbox here.".to_owned() })
+    }
+    /// The figures of this workspace's chats over so many days.
+    fn stats<'a>(
+        &'a self,
+        _store: &'a dyn domain::Store,
+        _days: u16,
+    ) -> domain::BoxFuture<'a, Result<String, domain::Failure>> {
+        Box::pin(async { Err(domain::Failure::user("There are no figures here.")) })
+    }
     fn login<'a>(&'a self, provider: Option<&'a str>) -> domain::BoxFuture<'a, String>;
 }
 

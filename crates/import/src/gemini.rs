@@ -31,7 +31,12 @@ pub(super) fn read(plan: &mut Plan<'_>) {
         folder(&commands, commands.0.path.clone()).gemini_commands(plan);
     }
     Place::user(plan, Program::Gemini, ".gemini/GEMINI.md").instructions(plan);
-    Place::project(plan, Program::Gemini, "GEMINI.md").second_instructions(plan, &["AGENTS.md", "CLAUDE.md"]);
+    let own = Place::project(plan, Program::Gemini, "GEMINI.md");
+    if own.0.path.exists() && plan.counts_in_place(&own.0) {
+        plan.found.push(own.0);
+    } else {
+        own.second_instructions(plan, &["AGENTS.md", "CLAUDE.md"]);
+    }
 }
 
 /// Tools that Gemini must not use, and the only ones that it may use: `ShellTool(rm -rf)` is about some commands.

@@ -5,16 +5,22 @@
 
 mod agents;
 mod chats;
+mod choices;
+mod claude;
+mod codex;
+mod cursor;
+mod eca;
 mod gemini;
+mod goose;
 mod markdown;
 mod opencode;
 mod permissions;
 mod place;
 mod plan;
+mod programs;
 mod providers;
 mod secrets;
 pub mod servers;
-mod sources;
 mod toml;
 mod tool_names;
 mod yaml;
@@ -31,6 +37,7 @@ use serde_json::{Value, json};
 use chats::ForeignChat;
 use plan::{Plan, Scope, Step, server_name};
 
+pub use choices::{Choice, Choices, Thing};
 pub use plan::Program;
 
 /// What to look for.
@@ -39,8 +46,8 @@ pub struct Selection {
     pub programs: Vec<Program>,
     pub settings: bool,
     pub chats: bool,
-    /// Also copy what counts where it is.
-    pub copies: bool,
+    /// What to do with single things.
+    pub choices: Choices,
 }
 
 /// What was found and what would be done.
@@ -55,14 +62,14 @@ pub struct Import<'a> {
 pub async fn prepare<'a>(
     environment: &'a Environment,
     folder: &'a Path,
-    selection: &Selection,
+    selection: &'a Selection,
     history: impl FnOnce() -> Result<Option<Arc<dyn Store>>, Failure>,
 ) -> Result<Import<'a>, Failure> {
     let programs: &[Program] =
         if selection.programs.is_empty() { Program::value_variants() } else { &selection.programs };
-    let mut plan = Plan::new(environment, folder, selection.copies)?;
+    let mut plan = Plan::new(environment, folder, &selection.choices)?;
     if selection.settings {
-        programs.iter().for_each(|program| sources::read(&mut plan, *program));
+        programs.iter().for_each(|program| programs::read(&mut plan, *program));
     }
     let (mut chats, mut known_chats) = (Vec::new(), 0);
     if selection.chats {
@@ -87,12 +94,22 @@ pub async fn prepare<'a>(
             }
         }
     }
+    let found: Vec<PathBuf> = plan.found.iter().map(|source| source.path.clone()).collect();
+    if let Some(path) = selection.choices.unused(&found).first() {
+        let failure = Failure::user(format!("{} is none of the files that were found.", path.display()));
+        return Err(failure.hint("`dragoman import --dry-run` lists them."));
+    }
     Ok(Import { plan, chats, known_chats })
 }
 
 impl Import<'_> {
     pub fn is_empty(&self) -> bool {
         self.plan.steps.is_empty() && self.chats.is_empty()
+    }
+
+    /// The things that a user can choose about.
+    pub fn things(&self) -> Vec<Thing> {
+        self.plan.things()
     }
 
     /// The plan, for people.
@@ -111,7 +128,10 @@ impl Import<'_> {
             let when = if *needs_trust { ", after `dragoman trust`" } else { "" };
             format!("  {}{when}", visible_line(&file.display().to_string()))
         });
-        section("Used where they are, with the same effect (`--copy` copies settings):", in_place.collect());
+        section(
+            "Used where they are, with the same effect (`--copy` or `--copy-file` copies settings):",
+            in_place.collect(),
+        );
         for scope in [Scope::User, Scope::Project] {
             let file = self.plan.settings_file(scope);
             let own = self.plan.steps.iter().filter_map(|step| match step {
@@ -167,7 +187,7 @@ impl Import<'_> {
             }
         }
         for step in &self.plan.steps {
-            if let Step::File { path, content, is_program } = step {
+            if let Step::File { path, content, is_program, .. } = step {
                 write_new_file(path, content, *is_program).map_err(|error| {
                     Failure::user(format!("{} cannot be written: {error}.", path.display()))
                 })?;
@@ -217,10 +237,14 @@ impl Import<'_> {
             .iter()
             .map(|source| json!({"program": source.program.name(), "file": source.path}));
         let steps = self.plan.steps.iter().map(|step| match step {
-            Step::Setting { scope, change, text } => json!({
-                "file": self.plan.settings_file(*scope).path(), "key": change.keys.join("."), "text": text,
+            Step::Setting { scope, change, text, from } => json!({
+                "file": self.plan.settings_file(*scope).path(), "key": change.keys.join("."), "text": text, "from": from,
             }),
-            Step::File { path, .. } => json!({"file": path}),
+            Step::File { path, from, .. } => json!({"file": path, "from": from}),
+        });
+        let choices = self.things().into_iter().map(|thing| {
+            let words: Vec<&str> = thing.choices.iter().map(|choice| choice.words()).collect();
+            json!({"file": thing.path, "choices": words})
         });
         let chats = self.chats.iter().map(|chat| {
             json!({"program": chat.program.name(), "id": chat.session().as_str(), "file": chat.file, "day": chat.day})
@@ -240,6 +264,7 @@ impl Import<'_> {
             "knownChats": self.known_chats,
             "leftOut": left.collect::<Vec<_>>(),
             "inPlace": in_place.collect::<Vec<_>>(),
+            "choices": choices.collect::<Vec<_>>(),
             "written": written,
         })
     }

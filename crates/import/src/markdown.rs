@@ -138,7 +138,7 @@ impl Folder<'_> {
         }
     }
 
-    /// Rules of Cursor that hold for some files only. Those that always hold are read where they are.
+    /// Rules of Cursor: those that count where they are, and copies of those that do not.
     pub(super) fn cursor_rules(&self, plan: &mut Plan<'_>) {
         let mut files = Vec::new();
         collect_all(&self.folder, SKILL_DEPTH, &mut files);
@@ -149,11 +149,13 @@ impl Folder<'_> {
                 continue;
             };
             let document = Document::parse(&text);
-            if document.head.is_empty() || document.get("alwaysapply") == Some("true") {
-                continue;
-            }
             plan.found.push(source.clone());
             let name = file.file_stem().map(|stem| plain_name(&stem.to_string_lossy())).unwrap_or_default();
+            if document.head.is_empty() || document.get("alwaysapply") == Some("true") {
+                // Beside AGENTS.md or CLAUDE.md it would not count.
+                plan.file(&source, &format!("rules/{name}.md"), &document.body);
+                continue;
+            }
             match document.get("globs").map(|globs| globs.trim_matches(['[', ']'])) {
                 Some(globs) if !globs.trim().is_empty() => {
                     let paths = split_patterns(globs);
@@ -292,7 +294,7 @@ pub(super) fn agent(
         agent["description"] = json!(description);
     }
     restrictions.apply(&mut agent);
-    plan.set(source.scope, vec!["agent".to_owned(), name.to_owned()], agent, what);
+    plan.set(source, vec!["agent".to_owned(), name.to_owned()], agent, what);
 }
 
 /// Whether an agent can be chosen for a chat, is started by others, or both.

@@ -37,6 +37,7 @@ pub(super) fn read(plan: &mut Plan<'_>) {
         }
     }
     own("AGENTS.md").instructions(plan);
+    Place::project(plan, Program::Opencode, "AGENTS.md").use_in_place(plan);
 }
 
 fn opencode_settings(plan: &mut Plan<'_>, place: &Place, values: &Value) {

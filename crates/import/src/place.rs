@@ -150,7 +150,7 @@ impl Place {
     pub(super) fn use_in_place(&self, plan: &mut Plan<'_>) {
         if self.0.path.exists() {
             plan.found.push(self.0.clone());
-            plan.is_used_in_place(&self.0);
+            plan.counts_in_place(&self.0);
         }
     }
 

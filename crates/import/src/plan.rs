@@ -11,10 +11,12 @@ use config::{Environment, NewValue, SettingsChange, SettingsFile};
 use domain::Failure;
 use serde_json::{Map, Value, json};
 
+use super::choices::{Choice, Choices, Thing, thing_of};
 use super::secrets;
 
 /// Files of a project that count where they are, and whether they need trust for it.
-const IN_PLACE: [(&str, bool); 8] = [
+const IN_PLACE: [(&str, bool); 10] = [
+    ("AGENTS.md", false),
     ("CLAUDE.md", false),
     ("CLAUDE.local.md", false),
     (".mcp.json", true),
@@ -23,7 +25,11 @@ const IN_PLACE: [(&str, bool); 8] = [
     (".claude/skills", true),
     (".claude/agents", true),
     (".claude/commands", true),
+    (".eca/config.json", true),
 ];
+/// Of these the text counts in place whatever is chosen, so that a copy would only repeat it.
+const ALWAYS_IN_PLACE: [&str; 5] =
+    ["AGENTS.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", ".eca/config.json"];
 /// Files that count where they are in a folder without these.
 const FALLBACKS: [&str; 2] = ["GEMINI.md", ".cursor/rules"];
 const OWN_INSTRUCTIONS: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
@@ -85,8 +91,27 @@ pub(super) struct Source {
 
 #[derive(Debug)]
 pub(super) enum Step {
-    Setting { scope: Scope, change: SettingsChange, text: String },
-    File { path: PathBuf, content: String, is_program: bool },
+    /// `from`: the file of the other program.
+    Setting {
+        from: PathBuf,
+        scope: Scope,
+        change: SettingsChange,
+        text: String,
+    },
+    File {
+        from: PathBuf,
+        path: PathBuf,
+        content: String,
+        is_program: bool,
+    },
+}
+
+impl Step {
+    pub(super) fn from(&self) -> &Path {
+        match self {
+            Self::Setting { from, .. } | Self::File { from, .. } => from,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -130,8 +155,7 @@ pub(super) struct Plan<'a> {
     pub left_out: Vec<LeftOut>,
     /// What counts where it is, so that nothing of it is copied: the file, and whether it needs trust.
     pub in_place: Vec<(PathBuf, bool)>,
-    /// Such files are copied all the same.
-    copies: bool,
+    choices: &'a Choices,
     /// Servers that are or will be there with the entry of the other program.
     pub servers: HashSet<String>,
     /// Servers that the import writes, switched off.
@@ -141,7 +165,11 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn new(environment: &'a Environment, folder: &'a Path, copies: bool) -> Result<Self, Failure> {
+    pub(super) fn new(
+        environment: &'a Environment,
+        folder: &'a Path,
+        choices: &'a Choices,
+    ) -> Result<Self, Failure> {
         Ok(Self {
             environment,
             folder,
@@ -149,7 +177,7 @@ impl<'a> Plan<'a> {
             steps: Vec::new(),
             left_out: Vec::new(),
             in_place: Vec::new(),
-            copies,
+            choices,
             servers: HashSet::new(),
             new_servers: Vec::new(),
             user: SettingsFile::of_user(environment).values()?,
@@ -180,7 +208,12 @@ impl<'a> Plan<'a> {
 
     /// Whether a file of the project is used where it is. It is then named among those.
     pub(super) fn is_used_in_place(&mut self, source: &Source) -> bool {
-        if self.copies || source.scope != Scope::Project {
+        self.choices.of(&source.path) != Some(Choice::Copy) && self.counts_in_place(source)
+    }
+
+    /// Whether a file of the project counts where it is, whatever is copied. It is then named among those.
+    pub(super) fn counts_in_place(&mut self, source: &Source) -> bool {
+        if source.scope != Scope::Project {
             return false;
         }
         let is_below = |place: &str| source.path.starts_with(self.folder.join(place));
@@ -193,6 +226,36 @@ impl<'a> Plan<'a> {
             self.in_place.push(entry);
         }
         true
+    }
+
+    /// Whether the user leaves out what comes from this file, and it does not count in place.
+    pub(super) fn is_left(&mut self, source: &Source) -> bool {
+        if self.choices.of(&source.path) != Some(Choice::LeaveOut) {
+            return false;
+        }
+        let why = "you left it out";
+        if !self.left_out.iter().any(|left| left.file == source.path && left.why == why) {
+            self.leave_out(source, "everything", why);
+        }
+        true
+    }
+
+    /// The things that can be treated in more than one way.
+    pub(super) fn things(&self) -> Vec<Thing> {
+        let always = ALWAYS_IN_PLACE.map(|name| self.folder.join(name));
+        let in_folder =
+            self.in_place.iter().map(|(file, _)| file).filter(|file| file.starts_with(self.folder));
+        let in_place = in_folder.filter(|file| !always.contains(file));
+        let in_place = in_place.map(|file| (file.as_path(), &[Choice::InPlace, Choice::Copy][..]));
+        let copied = self.steps.iter().map(|step| (step.from(), &[Choice::Copy, Choice::LeaveOut][..]));
+        let mut things: Vec<Thing> = Vec::new();
+        for (file, choices) in in_place.chain(copied) {
+            let path = thing_of(file);
+            if !things.iter().any(|known| known.path == path) {
+                things.push(Thing { path, choices });
+            }
+        }
+        things
     }
 
     pub(super) fn leave_out(&mut self, source: &Source, what: impl Into<String>, why: impl Into<String>) {
@@ -208,6 +271,9 @@ impl<'a> Plan<'a> {
     pub(super) fn server(&mut self, source: &Source, name: &str, entry: Result<Value, String>) {
         if self.is_used_in_place(source) {
             self.servers.insert(name.to_owned());
+            return;
+        }
+        if self.is_left(source) {
             return;
         }
         let what = format!("MCP server {name}");
@@ -243,19 +309,26 @@ impl<'a> Plan<'a> {
                 let text = format!("{what}, switched off: {}", shown_command(&entry));
                 let mut entry = entry;
                 entry["disabled"] = json!(true);
-                self.set(source.scope, keys, entry, text);
+                self.set(source, keys, entry, text);
             }
         }
     }
 
-    pub(super) fn set(&mut self, scope: Scope, keys: Vec<String>, value: Value, text: String) {
+    pub(super) fn set(&mut self, source: &Source, keys: Vec<String>, value: Value, text: String) {
         let change = SettingsChange { keys, value: NewValue::Set(value) };
-        self.steps.push(Step::Setting { scope, change, text });
+        self.push_setting(source, change, text);
+    }
+
+    fn push_setting(&mut self, source: &Source, change: SettingsChange, text: String) {
+        if !self.is_left(source) {
+            let (from, scope) = (source.path.clone(), source.scope);
+            self.steps.push(Step::Setting { from, scope, change, text });
+        }
     }
 
     /// Plans an approval rule, unless one that covers it is there.
     pub(super) fn rule(&mut self, source: &Source, list: RuleList, theirs: &str, rule: &NewRule) {
-        if self.is_used_in_place(source) {
+        if self.is_used_in_place(source) || self.is_left(source) {
             return;
         }
         if secrets::line_holds_secret(theirs) {
@@ -294,7 +367,7 @@ impl<'a> Plan<'a> {
             return;
         }
         let text = format!("{} {}{what} (from {theirs})", list.key(), rule.target);
-        self.steps.push(Step::Setting { scope: source.scope, change, text });
+        self.push_setting(source, change, text);
     }
 
     /// Whether a planned rule leaves something to do for this one. A rule for a whole tool takes the place of narrower ones.
@@ -325,7 +398,7 @@ impl<'a> Plan<'a> {
         let is_known = known.is_some_and(|known| known.iter().any(|it| it == tool));
         if !is_known && !self.changes(source.scope).contains(&change) {
             let text = format!("{tool} switched off (from {theirs})");
-            self.steps.push(Step::Setting { scope: source.scope, change, text });
+            self.push_setting(source, change, text);
         }
     }
 
@@ -352,7 +425,7 @@ impl<'a> Plan<'a> {
     }
 
     pub(super) fn file_or_program(&mut self, source: &Source, name: &str, content: &str, is_program: bool) {
-        if self.is_used_in_place(source) {
+        if self.is_used_in_place(source) || self.is_left(source) {
             return;
         }
         if domain::key_text::holds_key(content) {
@@ -370,7 +443,10 @@ impl<'a> Plan<'a> {
                 let why = format!("{} is there already and differs", path.display());
                 self.leave_out(source, "its text", why);
             }
-            None => self.steps.push(Step::File { path, content: content.to_owned(), is_program }),
+            None => {
+                let (from, content) = (source.path.clone(), content.to_owned());
+                self.steps.push(Step::File { from, path, content, is_program });
+            }
         }
     }
 

@@ -157,7 +157,7 @@ fn plan_provider(plan: &mut Plan<'_>, source: &Source, name: &str, ours: Value, 
         return;
     }
     let place = ours["url"].as_str().map_or_else(String::new, |url| format!(": {url}"));
-    plan.set(source.scope, vec!["providers".to_owned(), name.to_owned()], ours, format!("{what}{place}"));
+    plan.set(source, vec!["providers".to_owned(), name.to_owned()], ours, format!("{what}{place}"));
 }
 
 #[cfg(test)]

@@ -223,6 +223,10 @@ async fn send(
         CommandV1::Steer { text } => {
             call(commands, id, |reply| Command::Steer { session, text, reply }).await
         }
+        CommandV1::CancelCall { call: stopped } => {
+            let stopped = wire::item(stopped);
+            call(commands, id, |reply| Command::CancelCall { session, call: stopped, reply }).await
+        }
         CommandV1::Answer { ask, answer } => {
             let (ask, answer) = (wire::ask(ask), answer.0);
             call(commands, id, |reply| Command::Answer { session, ask, answer, reply }).await

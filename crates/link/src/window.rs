@@ -300,6 +300,9 @@ fn translate(command: Command) -> Option<(CommandV1, Waiting)> {
         }
         Command::Steer { text, reply, .. } => (CommandV1::Steer { text }, Waiting::new(reply)),
         Command::Cancel { .. } => (CommandV1::Cancel, Waiting::nobody()),
+        Command::CancelCall { call, reply, .. } => {
+            (CommandV1::CancelCall { call: call.0 }, Waiting::new(reply))
+        }
         Command::Answer { ask, answer, reply, .. } => {
             (CommandV1::Answer { ask: ask.0, answer: answer.into() }, Waiting::new(reply))
         }

@@ -59,6 +59,7 @@ pub(crate) enum CommandV1 {
     Prompt(Box<PromptV1>),
     Steer { text: Option<String> },
     Cancel,
+    CancelCall { call: u64 },
     Answer { ask: u64, answer: Stored<Answer> },
     Configure { change: Stored<SessionSettings> },
     Rollback { from: Option<u64>, scope: ScopeV1 },

@@ -32,7 +32,7 @@ impl Model for ConnectedModel {
     }
 
     fn info(&self) -> ModelInfo {
-        self.0.info.clone()
+        self.0.current_info()
     }
 }
 
@@ -208,7 +208,7 @@ impl Call {
         if self.permit.is_none() {
             self.state = CallState::Queued;
             return Some(format!(
-                "{name} already has {} requests in progress; this one is next.",
+                "{name} already has {} requests in progress, as many as `concurrency` allows; this one waits.",
                 retry_policy.concurrency
             ));
         }
@@ -293,8 +293,9 @@ impl Call {
             false => retry::wait(retry_policy, self.attempt + 1, fault.retry_after, retry::random()),
         };
         let is_late = self.prompt.has_alternative && self.elapsed() + wait > ALTERNATIVE_TIMEOUT;
+        let cannot_fill = connection.cannot_fill(&self.prompt, &fault);
         let is_last = self.attempt >= attempts || wait > retry_policy.longest_wait;
-        if !fault.can_retry() || is_last || is_late {
+        if !fault.can_retry() || is_last || is_late || cannot_fill {
             return Some(Err(self.failure(fault)));
         }
         self.attempt += 1;
@@ -331,7 +332,10 @@ impl Call {
 
     /// Removes the member that this server does not accept, if its error names one.
     fn downgrade(&mut self, fault: &Fault) -> Option<ModelEvent> {
-        if fault.kind != FaultKind::Request || self.downgrades >= downgrade::MOST {
+        if fault.kind != FaultKind::Request
+            || self.downgrades >= downgrade::MOST
+            || self.prompt.middle.is_some()
+        {
             return None;
         }
         let mut body = self.reduced.take().unwrap_or_else(|| self.connection.encode(&self.prompt));

@@ -166,6 +166,7 @@ fn parse_row(provider: &str, line: &str) -> Option<KnownModel> {
             reasoning: has("reasoning"),
             loads_tools: false,
             single_slot: false,
+            fills_middle: false,
             variants: variants.split(',').filter(|name| *name != "-").map(str::to_owned).collect(),
         },
         thinking,

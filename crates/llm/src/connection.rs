@@ -2,9 +2,11 @@
 //!
 //! Knows the vendor's row and the configuration, and makes no call itself.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use domain::middle::Middle;
 use domain::model::{ModelInfo, Prompt, PromptEntry};
 use domain::{Failure, FailureKind, Part};
 use percent_encoding::percent_decode_str;
@@ -13,6 +15,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName
 use serde_json::{Map, Value};
 
 use crate::fault::Fault;
+use crate::format::fill::Fill;
 use crate::format::{Api, Decode, Dialect, Target, Thinking};
 use crate::framing::Framing;
 use crate::network::Network;
@@ -38,6 +41,8 @@ pub(crate) struct Endpoint {
     pub retry_policy: RetryPolicy,
     pub network: Arc<Network>,
     pub rate_limiter: Arc<RateLimiter>,
+    /// Models, by their names on the wire, whose server turned out not to fill middles.
+    pub without_fill: Mutex<HashSet<String>>,
 }
 
 impl Endpoint {
@@ -154,6 +159,8 @@ pub(crate) struct Connection {
     pub body: Map<String, Value>,
     pub headers: Vec<(String, KeySource)>,
     pub variants: Vec<(String, Map<String, Value>)>,
+    /// How it fills the middle of a text, if it does.
+    pub fill: Option<Fill>,
 }
 
 impl Connection {
@@ -183,8 +190,38 @@ impl Connection {
         body
     }
 
+    /// How the prompt is sent as a middle to fill, with that middle, if it is one.
+    fn fill_of<'a>(&self, prompt: &'a Prompt) -> Option<(Fill, &'a Middle)> {
+        Some((self.fill?, prompt.middle.as_ref()?))
+    }
+
+    /// What is known of the model now.
+    pub(crate) fn current_info(&self) -> ModelInfo {
+        ModelInfo { fills_middle: self.fill.is_some() && self.may_fill(), ..self.info.clone() }
+    }
+
+    fn may_fill(&self) -> bool {
+        let without = self.endpoint.without_fill.lock().unwrap_or_else(PoisonError::into_inner);
+        !without.contains(&self.wire_name)
+    }
+
+    /// Whether the server knows no requests to fill a middle, or not for this model. It is remembered.
+    pub(crate) fn cannot_fill(&self, prompt: &Prompt, fault: &Fault) -> bool {
+        let cannot =
+            self.fill_of(prompt).is_some() && matches!(fault.status, Some(400 | 404 | 405 | 422 | 501));
+        if cannot {
+            tracing::info!(model = self.id, "the server does not fill middles of texts");
+            let mut without = self.endpoint.without_fill.lock().unwrap_or_else(PoisonError::into_inner);
+            without.insert(self.wire_name.clone());
+        }
+        cannot
+    }
+
     /// The same as bytes, see [`Api::encode_bytes`].
     pub(crate) fn encode_bytes(&self, prompt: &Prompt) -> Vec<u8> {
+        if let Some((fill, middle)) = self.fill_of(prompt) {
+            return fill.body(&self.wire_name, middle, prompt.max_output).to_string().into_bytes();
+        }
         let member = self.api.history_member();
         let extras = self.variants.iter().map(|(_, extra)| extra).chain([&self.body]);
         if extras.into_iter().any(|extra| extra.get(member).is_some()) {
@@ -199,6 +236,9 @@ impl Connection {
     }
 
     pub(crate) fn decoder(&self, prompt: &Prompt) -> Box<dyn Decode> {
+        if let Some(decoder) = self.fill_of(prompt).and_then(|(fill, _)| fill.decoder()) {
+            return decoder;
+        }
         self.api.decoder(prompt, &self.target())
     }
 
@@ -209,7 +249,7 @@ impl Connection {
         credential: Option<&Credential>,
         configured: &[(String, String)],
     ) -> Result<RequestBuilder, Failure> {
-        let url = self.url();
+        let url = self.url(prompt);
         let client = self.endpoint.network.client(&url).await?;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -271,8 +311,11 @@ impl Connection {
         Ok(())
     }
 
-    pub(crate) fn url(&self) -> String {
-        self.endpoint.join_url(|base| self.request_path(base))
+    pub(crate) fn url(&self, prompt: &Prompt) -> String {
+        match self.fill_of(prompt) {
+            Some((fill, _)) => self.endpoint.join_url(|base| fill.url(base)),
+            None => self.endpoint.join_url(|base| self.request_path(base)),
+        }
     }
 
     /// What may help where a configured server has nothing at the path of this API.

@@ -6,6 +6,7 @@ pub mod anthropic;
 mod api;
 pub mod bedrock;
 pub mod deferred;
+pub(crate) mod fill;
 pub mod gemini;
 pub mod history;
 pub mod names;

@@ -23,6 +23,8 @@ pub struct NetworkSettings {
     pub authorities: Vec<Vec<u8>>,
     /// Our own certificate and its key: PEM.
     pub identity: Option<Vec<u8>>,
+    /// How long a connection may take until it is there; `None`: 15 seconds.
+    pub connect_timeout: Option<Duration>,
 }
 
 /// Reads the settings and the files they name, when the first client is made.
@@ -91,9 +93,9 @@ fn is_local(url: &str) -> bool {
             && host.bytes().all(|b| b == b'.' || b.is_ascii_digit()))
 }
 
-fn builder() -> ClientBuilder {
+fn builder(connect_timeout: Option<Duration>) -> ClientBuilder {
     Client::builder()
-        .connect_timeout(CONNECT_TIMEOUT)
+        .connect_timeout(connect_timeout.unwrap_or(CONNECT_TIMEOUT))
         .redirect(reqwest::redirect::Policy::none())
         .tcp_nodelay(true)
         .pool_idle_timeout(Duration::from_secs(90))
@@ -104,13 +106,19 @@ fn builder() -> ClientBuilder {
 fn local() -> Result<Client, Failure> {
     let tls = tls::client_without_roots()
         .map_err(|error| Failure::internal(format!("TLS could not be set up: {error}.")))?;
-    builder().no_proxy().tls_backend_preconfigured(tls).build().map_err(|error| broken("HTTP client", &error))
+    builder(None)
+        .no_proxy()
+        .tls_backend_preconfigured(tls)
+        .build()
+        .map_err(|error| broken("HTTP client", &error))
 }
 
 fn secure(settings: &NetworkSettings) -> Result<Client, Failure> {
     tls::install();
     let authorities = authorities(settings)?;
-    let client = with_settings(builder(), settings)?.tls_certs_merge(authorities.clone()).build();
+    let client = with_settings(builder(settings.connect_timeout), settings)?
+        .tls_certs_merge(authorities.clone())
+        .build();
     match client {
         Ok(client) => Ok(client),
         Err(error) => {
@@ -118,7 +126,8 @@ fn secure(settings: &NetworkSettings) -> Result<Client, Failure> {
             let built_in = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
             let built_in = built_in.filter_map(|der| Certificate::from_der(der).ok());
             let roots: Vec<_> = built_in.chain(authorities).collect();
-            let client = with_settings(builder(), settings)?.tls_certs_only(roots).build();
+            let client =
+                with_settings(builder(settings.connect_timeout), settings)?.tls_certs_only(roots).build();
             client.map_err(|error| broken("HTTP client", &error))
         }
     }
@@ -188,7 +197,7 @@ mod tests {
         let roots =
             webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().map(|der| Certificate::from_der(der).unwrap());
         tls::install();
-        assert!(builder().tls_certs_only(roots).build().is_ok());
+        assert!(builder(None).tls_certs_only(roots).build().is_ok());
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::call::ConnectedModel;
 use crate::catalog::{self, KnownModel};
 use crate::connection::{Connection, Endpoint};
 use crate::discover;
+use crate::format::fill::Fill;
 use crate::format::{Api, Dialect, Thinking, deferred};
 use crate::network::Network;
 use crate::provider::{ModelConfig, ProviderConfig, RetryPolicy};
@@ -201,6 +202,7 @@ impl Provider {
             retry_policy,
             network,
             rate_limiter,
+            without_fill: Default::default(),
         };
         let (models, catalog) = (config.models, config.catalog);
         let lists_found = config.fetch_models.unwrap_or(catalog && models.is_empty());
@@ -260,6 +262,11 @@ impl Provider {
             ..self.endpoint.vendor.dialect
         };
         let api = api_of(&self.endpoint.vendor, &wire_name);
+        // A path of its own says where chats go, and not where anything else goes.
+        let fill = match self.endpoint.path {
+            None => Fill::of(self.endpoint.vendor.name, api, &wire_name),
+            Some(_) => None,
+        };
         info.single_slot = self.has_single_slot(api);
         info.loads_tools = dialect.loads_tools && deferred::is_known_model(&wire_name);
         let thinking = match &known {
@@ -278,6 +285,7 @@ impl Provider {
             body: config.body,
             headers: config.headers,
             variants: config.variants,
+            fill,
         }
     }
 

@@ -5,26 +5,21 @@
 //! name in it is an offered tool's and every input is complete; everything else is shown as the text it is. Nothing is
 //! lost: held text is shown in the end. Once nothing can follow, events pass without being looked at.
 
-mod json;
-mod markup;
-mod scan;
-
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use answer_text::{AnswerText, CallReader, Segment};
 use domain::ToolSpec;
 use domain::item::ProviderBlock;
 use domain::model::{BlockKind, ModelEvent};
 
 use crate::fault::Fault;
-use crate::format::{Blocks, Decode, Events, Origin, generate_call_id, ollama, openai_chat};
-use markup::Offered;
+use crate::format::{Blocks, Decode, Events, Origin, generate_call_id, names, ollama, openai_chat};
 use rpc::sse::SseEvent;
-use scan::{Scanner, Segment};
 
 pub(crate) struct TextToolCalls {
     inner: Box<dyn Decode>,
-    offered: Offered,
+    calls: CallReader,
     origin: Origin,
     blocks: Blocks,
     /// Maps the inner decoder's block numbers to the numbers of this decoder.
@@ -41,7 +36,7 @@ pub(crate) struct TextToolCalls {
 /// The inner text block that is being read, and what it has become.
 struct Text {
     inner: u32,
-    scanner: Scanner,
+    answer: AnswerText,
     open: Option<(u32, bool)>,
 }
 
@@ -49,7 +44,7 @@ impl TextToolCalls {
     pub(crate) fn new(inner: Box<dyn Decode>, tools: Arc<[ToolSpec]>, origin: Origin) -> Self {
         Self {
             inner,
-            offered: Offered(tools),
+            calls: CallReader::new(tools, names::tool_name),
             origin,
             blocks: Blocks::default(),
             numbers: HashMap::new(),
@@ -66,8 +61,8 @@ impl TextToolCalls {
             match event {
                 ModelEvent::BlockStarted { block, kind: BlockKind::Text } => {
                     self.release_text(out);
-                    let scanner = Scanner::new(!self.offered.is_empty() && !self.recognized);
-                    self.text = Some(Text { inner: block, scanner, open: None });
+                    let answer = self.calls.begin(!self.recognized, false);
+                    self.text = Some(Text { inner: block, answer, open: None });
                 }
                 ModelEvent::BlockStarted { block, kind } => {
                     self.recognized |= matches!(kind, BlockKind::ToolCall { .. });
@@ -97,8 +92,8 @@ impl TextToolCalls {
     fn delta(&mut self, block: u32, text: String, out: &mut Events) {
         match &mut self.text {
             Some(reading) if reading.inner == block => {
-                reading.scanner.push(text, &mut self.segments);
-                let is_plain = reading.scanner.is_plain();
+                reading.answer.push(text, &mut self.segments);
+                let is_plain = reading.answer.is_plain();
                 self.emit_segments(out);
                 if is_plain {
                     self.pass_on();
@@ -157,8 +152,8 @@ impl TextToolCalls {
 
     fn end_text(&mut self, provider: Option<ProviderBlock>, out: &mut Events) {
         let Some(reading) = &mut self.text else { return };
-        let held = reading.scanner.finish(&mut self.segments);
-        let calls = held.as_deref().and_then(|held| markup::calls(held, &self.offered));
+        let held = reading.answer.finish(&mut self.segments);
+        let calls = held.as_deref().and_then(|held| self.calls.calls(held));
         if let (Some(held), None) = (held, &calls) {
             self.segments.push(Segment::Text(held));
         }
@@ -223,7 +218,7 @@ impl TextToolCalls {
     /// The stream broke: what was held back is shown as text, and no call is made of it.
     fn flush_held_text(&mut self, out: &mut Events) {
         if let Some(reading) = &mut self.text {
-            let held = reading.scanner.finish(&mut self.segments);
+            let held = reading.answer.finish(&mut self.segments);
             self.segments.extend(held.map(Segment::Text));
             self.emit_segments(out);
         }

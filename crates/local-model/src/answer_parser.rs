@@ -1,7 +1,11 @@
-//! Owns the meaning of an answer's text: which part is speech, which is thought, which asks for a tool.
-//! Must not know how the text is made. Invariant: no letter of the answer is lost; a call that cannot be read is text.
+//! Owns the parts of an answer of the embedded model: speech, thought, tool calls. How calls are written is known to
+//! `answer_text`, as for every provider. Invariant: no letter of the answer is lost but the white space before it.
 
-use serde_json::Value;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use answer_text::{AnswerText, Call, CallReader, Segment};
+use domain::tool::ToolSpec;
 
 /// A part of an answer, in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,150 +19,99 @@ pub(crate) enum AnswerPart {
     },
 }
 
-const CALL: &str = "<tool_call>";
-const CALL_END: &str = "</tool_call>";
-const THINK: &str = "<think>";
-const THINK_END: &str = "</think>";
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ParserState {
-    /// Nothing but white space has come.
-    Start,
-    Text,
-    Thinking,
-    InCall,
-    /// The answer begins like a JSON object, which may be a call without marks.
-    Object,
-}
-
 /// Reads an answer as it comes.
 pub(crate) struct AnswerParser {
-    state: ParserState,
-    pending: String,
-    /// The names of the offered tools; a call without marks must name one of them.
-    tools: Vec<String>,
+    calls: CallReader,
+    answer: AnswerText,
+    segments: Vec<Segment>,
+    /// One call in an answer: the answer is over with it.
+    is_sequential: bool,
+    /// Nothing but white space has come.
+    is_blank: bool,
+    is_over: bool,
 }
 
 impl AnswerParser {
     /// With `thinking` the prompt has already opened a thought.
-    pub(crate) fn new(tools: Vec<String>, thinking: bool) -> Self {
-        let state = if thinking { ParserState::Thinking } else { ParserState::Start };
-        Self { state, pending: String::new(), tools }
+    pub(crate) fn new(tools: Arc<[ToolSpec]>, is_sequential: bool, thinking: bool) -> Self {
+        let calls = CallReader::new(tools, own_name);
+        let answer = calls.begin(true, thinking);
+        Self { calls, answer, segments: Vec::new(), is_sequential, is_blank: true, is_over: false }
     }
 
     /// Takes more of the answer and returns the parts that are complete enough to show.
     pub(crate) fn push(&mut self, text: &str) -> Vec<AnswerPart> {
-        self.pending.push_str(text);
-        let mut parts = Vec::new();
-        while self.step(&mut parts) {}
-        parts
+        let text = if self.is_blank { text.trim_start() } else { text };
+        self.is_blank &= text.is_empty();
+        self.answer.push(text.to_owned(), &mut self.segments);
+        // A call can be complete only where something closes.
+        if self.is_sequential && text.contains(['}', ']', '>', '`']) {
+            let held = self.answer.held();
+            self.is_over |= held.is_some_and(|held| self.calls.closed_calls(held).is_some());
+        }
+        self.segments.drain(..).map(shown).collect()
+    }
+
+    /// A whole call stands there, and the answer may have no more than one.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
     }
 
     /// The rest of the answer.
     pub(crate) fn finish(mut self) -> Vec<AnswerPart> {
-        let rest = std::mem::take(&mut self.pending);
-        let part = match self.state {
-            ParserState::Start | ParserState::Text => AnswerPart::Text(rest),
-            ParserState::Thinking => AnswerPart::Reasoning(rest),
-            ParserState::InCall => read_call(&rest).unwrap_or(AnswerPart::Text(format!("{CALL}{rest}"))),
-            ParserState::Object => match read_call(&rest) {
-                Some(AnswerPart::Call { name, arguments }) if self.tools.contains(&name) => {
-                    AnswerPart::Call { name, arguments }
-                }
-                _ => AnswerPart::Text(rest),
-            },
-        };
-        let empty =
-            matches!(&part, AnswerPart::Text(text) | AnswerPart::Reasoning(text) if text.trim().is_empty());
-        if empty { Vec::new() } else { vec![part] }
-    }
-
-    /// One step; returns whether another may follow.
-    fn step(&mut self, parts: &mut Vec<AnswerPart>) -> bool {
-        match self.state {
-            ParserState::Start => {
-                let start = self.pending.trim_start().len();
-                self.pending.drain(..self.pending.len() - start);
-                self.state = match self.pending.chars().next() {
-                    None => return false,
-                    Some('{') if !self.tools.is_empty() => ParserState::Object,
-                    Some(_) => ParserState::Text,
-                };
-                true
-            }
-            ParserState::Object => false,
-            ParserState::Text => self.step_text(parts),
-            ParserState::Thinking => {
-                let done = self.pending.find(THINK_END);
-                let shown = done.unwrap_or_else(|| safe_length(&self.pending, &[THINK_END]));
-                self.emit(shown, AnswerPart::Reasoning, parts);
-                if done.is_some() {
-                    self.pending.drain(..THINK_END.len());
-                    self.state = ParserState::Start;
-                }
-                done.is_some()
-            }
-            ParserState::InCall => {
-                let Some(end) = self.pending.find(CALL_END) else { return false };
-                let call: String = self.pending.drain(..end + CALL_END.len()).collect();
-                let text = || AnswerPart::Text(format!("{CALL}{call}"));
-                parts.push(read_call(&call[..end]).unwrap_or_else(text));
-                self.state = ParserState::Start;
-                true
-            }
+        let held = self.answer.finish(&mut self.segments);
+        let calls = held.as_deref().and_then(|held| self.calls.calls(held));
+        if let (Some(held), None) = (held, &calls) {
+            self.segments.push(Segment::Text(held));
         }
-    }
-
-    fn step_text(&mut self, parts: &mut Vec<AnswerPart>) -> bool {
-        let marks = [(CALL, ParserState::InCall), (THINK, ParserState::Thinking)];
-        let found = marks
-            .iter()
-            .filter_map(|(mark, next)| Some((self.pending.find(mark)?, mark.len(), *next)))
-            .min_by_key(|found| found.0);
-        let shown = found.map_or_else(|| safe_length(&self.pending, &[CALL, THINK]), |found| found.0);
-        self.emit(shown, AnswerPart::Text, parts);
-        let Some((_, length, next)) = found else { return false };
-        self.pending.drain(..length);
-        self.state = next;
-        true
-    }
-
-    fn emit(&mut self, length: usize, part: fn(String) -> AnswerPart, parts: &mut Vec<AnswerPart>) {
-        if length > 0 {
-            parts.push(part(self.pending.drain(..length).collect()));
-        }
+        let called = calls
+            .into_iter()
+            .flatten()
+            .map(|Call { name, input }| AnswerPart::Call { name, arguments: input.to_string() });
+        let is_empty = |part: &AnswerPart| matches!(part, AnswerPart::Text(text) | AnswerPart::Reasoning(text) if text.is_empty());
+        self.segments.into_iter().map(shown).chain(called).filter(|part| !is_empty(part)).collect()
     }
 }
 
-/// How much of `text` cannot be the beginning of a mark.
-fn safe_length(text: &str, marks: &[&str]) -> usize {
-    let start = text.len().saturating_sub(THINK_END.len().max(CALL_END.len()));
-    let may_begin =
-        |at: &usize| text.is_char_boundary(*at) && marks.iter().any(|mark| mark.starts_with(&text[*at..]));
-    (start..text.len()).find(may_begin).unwrap_or(text.len())
+/// Templates write the names of tools as they are.
+fn own_name(name: &str) -> Cow<'_, str> {
+    Cow::Borrowed(name)
 }
 
-/// A call as the common templates have models write it.
-fn read_call(text: &str) -> Option<AnswerPart> {
-    let call: Value = serde_json::from_str(text.trim()).ok()?;
-    let name = call.get("name")?.as_str()?.to_owned();
-    let arguments = match call.get("arguments").or_else(|| call.get("parameters")) {
-        None => "{}".to_owned(),
-        // Some models quote their arguments.
-        Some(Value::String(arguments)) => arguments.clone(),
-        Some(arguments) => arguments.to_string(),
-    };
-    Some(AnswerPart::Call { name, arguments })
+fn shown(segment: Segment) -> AnswerPart {
+    match segment {
+        Segment::Text(text) => AnswerPart::Text(text),
+        Segment::Reasoning(text) => AnswerPart::Reasoning(text),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use domain::tool::ToolEffect;
+    use domain::tool_call::Origin;
+    use serde_json::json;
+
     use super::*;
+
+    fn tools() -> Arc<[ToolSpec]> {
+        Arc::from([ToolSpec {
+            name: "read_file".to_owned(),
+            server: "eca".to_owned(),
+            origin: Origin::Native,
+            description: String::new(),
+            input_schema: json!({
+                "type": "object",
+                "properties": {"path": {"type": "string"}},
+                "required": ["path"],
+            }),
+            effect: ToolEffect::Reads,
+        }])
+    }
 
     /// The parts of `answer`, with texts joined, when it comes in pieces of each size.
     fn check(answer: &str, thinking: bool, expected: &[AnswerPart]) {
         for size in [1, 2, 3, 7, 1000] {
-            let mut parser = AnswerParser::new(vec!["read".to_owned()], thinking);
+            let mut parser = AnswerParser::new(tools(), false, thinking);
             let letters: Vec<char> = answer.chars().collect();
             let mut parts: Vec<AnswerPart> = Vec::new();
             let mut all: Vec<AnswerPart> = letters
@@ -177,29 +130,85 @@ mod tests {
         }
     }
 
+    fn text(text: &str) -> AnswerPart {
+        AnswerPart::Text(text.to_owned())
+    }
+
+    fn call(path: &str) -> AnswerPart {
+        AnswerPart::Call { name: "eca__read_file".into(), arguments: json!({"path": path}).to_string() }
+    }
+
     #[test]
-    fn answers_are_cut_into_parts() {
-        let text = |text: &str| AnswerPart::Text(text.to_owned());
-        let thought = |text: &str| AnswerPart::Reasoning(text.to_owned());
-        let call = |arguments: &str| AnswerPart::Call { name: "read".into(), arguments: arguments.into() };
-        check("Hello <b> there", false, &[text("Hello <b> there")]);
-        check("", false, &[]);
-        check(
-            "Let me see.\n<tool_call>\n{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}\n</tool_call>\n\
-             <tool_call>{\"name\": \"read\"}</tool_call>",
-            false,
-            &[text("Let me see.\n"), call(r#"{"path":"a"}"#), call("{}")],
-        );
-        check("<think>\nhm\n</think>\n\nYes", false, &[thought("\nhm\n"), text("Yes")]);
-        check("hm</think>Yes", true, &[thought("hm"), text("Yes")]);
-        check(r#"{"name": "read", "parameters": {"path": "b"}}"#, false, &[call(r#"{"path":"b"}"#)]);
-        check(
+    fn calls_in_every_form_are_read() {
+        for form in [
+            "<tool_call>\n{\"name\": \"eca__read_file\", \"arguments\": {\"path\": \"a\"}}\n</tool_call>",
+            "<tool_call>{\"name\": \"eca__read_file\", \"arguments\": {\"path\": \"a\"}}",
+            "```json\n{\"name\": \"eca__read_file\", \"arguments\": {\"path\": \"a\"}}\n```",
+            "```json\n{\n  \"name\": \"read_file\",\n  \"arguments\": {\n    \"path\": \"a\"\n  }\n}\n```\n",
+            "{\"name\": \"eca__read_file\", \"arguments\": \"{\\\"path\\\": \\\"a\\\"}\"}",
+            "<|python_tag|>{\"name\": \"eca__read_file\", \"parameters\": {\"path\": \"a\"}}",
+            "[TOOL_CALLS][{\"name\": \"eca__read_file\", \"arguments\": {\"path\": \"a\"}}]",
+            "<function=eca__read_file>\n<parameter=path>\na\n</parameter>\n</function>",
+            "<tools>\n{\"name\": \"eca__read_file\", \"arguments\": {\"path\": \"a\"}}\n</tools>",
+        ] {
+            check(form, false, &[call("a")]);
+            // A bare object counts only alone: it may be an example.
+            if !form.starts_with('{') {
+                check(&format!("I read it.\n{form}"), false, &[text("I read it.\n"), call("a")]);
+            }
+        }
+        let two = "<tool_call>{\"name\": \"read_file\", \"arguments\": {\"path\": \"a\"}}</tool_call>\n\
+             <tool_call>{\"name\": \"read_file\", \"arguments\": {\"path\": \"b\"}}</tool_call>";
+        check(two, false, &[call("a"), call("b")]);
+    }
+
+    #[test]
+    fn other_text_stays_text() {
+        for other in [
+            "Hello <b> there",
+            "<tool_call>nonsense</tool_call>",
             r#"{"name": "other", "parameters": {}}"#,
-            false,
-            &[text(r#"{"name": "other", "parameters": {}}"#)],
-        );
-        check("<tool_call>nonsense</tool_call>", false, &[text("<tool_call>nonsense</tool_call>")]);
-        check(r#"<tool_call>{"name": "read", "arguments": {}}"#, false, &[call("{}")]);
-        check("a <tool_c", false, &[text("a <tool_c")]);
+            r#"{"name": "read_file", "arguments": {"file": "a"}}"#,
+            "a <tool_c",
+            "```json\n{\"name\": \"eca__read_file\", \"arguments\": {\"path\": \"a\"}}\n```\nThis is an example.",
+        ] {
+            check(other, false, &[text(other)]);
+        }
+        check("", false, &[]);
+        check(" \n", false, &[]);
+        let thought = |text: &str| AnswerPart::Reasoning(text.to_owned());
+        check("<think>\nhm\n</think>\n\nYes", false, &[thought("hm"), text("Yes")]);
+        check("hm</think>Yes", true, &[thought("hm"), text("Yes")]);
+    }
+
+    /// A model that goes on talking after its call is stopped there, so the call counts.
+    #[test]
+    fn an_answer_with_one_call_is_over_with_it() {
+        for (answer, rest) in [
+            ("```json\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"a\"}}\n```", "\nThis reads it."),
+            (
+                "<tool_call>\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"a\"}}\n</tool_call>",
+                "\nI wait.",
+            ),
+            ("{\"name\": \"read_file\", \"arguments\": {\"path\": \"a\"}}", " That is it."),
+        ] {
+            let mut parser = AnswerParser::new(tools(), true, false);
+            let mut parts = Vec::new();
+            let whole = format!("{answer}{rest}");
+            let mut taken = 0;
+            for letter in whole.chars() {
+                parts.extend(parser.push(&letter.to_string()));
+                taken += letter.len_utf8();
+                if parser.is_over() {
+                    break;
+                }
+            }
+            assert_eq!(taken, answer.len(), "{answer:?}");
+            parts.extend(parser.finish());
+            assert_eq!(parts, [call("a")], "{answer:?}");
+        }
+        let mut parser = AnswerParser::new(tools(), true, false);
+        parser.push("```json\n{\"a\": {\"b\": 1}}\n```");
+        assert!(!parser.is_over());
     }
 }

@@ -11,6 +11,8 @@ use crate::tool_chat::{self, text_of};
 
 /// Said where the instructions of the engine, written for large models with tools, would fill the window.
 const SYSTEM: &str = "You are a helpful assistant for programmers. Answer briefly and in plain words.";
+/// Said before the schema of an answer. The answer fits it in any case; a model that knows it writes better values.
+const SCHEMA: &str = "Answer with one JSON value only, without a fence, that is valid for this JSON schema:";
 /// Tokens of instructions a small model can still follow.
 const SYSTEM_LIMIT: usize = 300;
 /// Old messages leave this many at a time, so that the rest keeps its place for some turns.
@@ -25,6 +27,11 @@ pub(crate) struct FittedPrompt {
 
 /// The tokens of `prompt` for `engine`, at most `room` of them. A window that has no room for the tools keeps the question.
 pub(crate) fn fit(engine: &Engine, prompt: &Prompt, room: usize) -> Result<FittedPrompt, ModelError> {
+    if let Some(schema) = &prompt.output_schema {
+        let mut told = Prompt { output_schema: None, ..prompt.clone() };
+        told.system.push(format!("{SCHEMA}\n{schema}").into());
+        return fit(engine, &told, room);
+    }
     if !engine.offers_tools() {
         return Ok(FittedPrompt { tokens: fit_text(engine, prompt, room)?, lost_tools: false });
     }

@@ -4,13 +4,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use domain::middle::Middle;
 use domain::tool::ToolSpec;
 
 use crate::error::ModelError;
+use crate::fill_prompt::FillMarks;
 use crate::gguf::{Gguf, Source};
 use crate::model::Model;
 use crate::template::{self, Message, Template};
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{FILL_MARKS, Tokenizer};
 
 /// A model ready to run. Shared by any number of sessions.
 pub struct Engine {
@@ -26,6 +28,8 @@ pub(crate) struct FileFacts {
     /// Tokens the model was trained to look back on.
     pub window: usize,
     pub tools: bool,
+    /// It was trained to fill the middle of a text.
+    pub fills_middle: bool,
 }
 
 impl FileFacts {
@@ -34,7 +38,10 @@ impl FileFacts {
         let file = Gguf::parse(map(path).ok()?).ok()?;
         let window = file.unsigned(&format!("{}.context_length", file.text("general.architecture")?))?;
         let tools = file.text("tokenizer.chat_template").is_some_and(template::offers_tools);
-        Some(FileFacts { window: usize::try_from(window).ok()?, tools })
+        let tokens = file.strings("tokenizer.ggml.tokens").unwrap_or_default();
+        let has = |mark: &str| tokens.iter().any(|token| file.bytes()[token.clone()] == *mark.as_bytes());
+        let fills_middle = FILL_MARKS.iter().any(|marks| marks.iter().all(|mark| has(mark)));
+        Some(FileFacts { window: usize::try_from(window).ok()?, tools, fills_middle })
     }
 }
 
@@ -115,5 +122,10 @@ impl Engine {
             tokens.insert(0, prefix);
         }
         Ok(tokens)
+    }
+
+    /// The tokens of a prompt that asks for the text of a hole, at most `room` of them. `None`: the model fills none.
+    pub fn fill_prompt(&self, middle: &Middle, room: usize) -> Option<Vec<u32>> {
+        Some(FillMarks::of(&self.tokenizer)?.prompt(&self.tokenizer, middle, room))
     }
 }

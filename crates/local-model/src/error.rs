@@ -22,6 +22,11 @@ pub enum ModelError {
         "The prompt is {tokens} tokens long and the window holds {window}. Shorten it or start a new chat."
     )]
     TooLong { tokens: usize, window: usize },
+    #[error(
+        "The model needs {needed} MB of memory, and {free} MB are free. Close other programs, or take a smaller model: \
+         `dragoman models pull` lists them."
+    )]
+    TooLittleMemory { needed: u64, free: u64 },
     #[error("The prompt is empty. Write something to answer.")]
     EmptyPrompt,
 }

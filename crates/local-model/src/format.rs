@@ -114,7 +114,7 @@ pub(crate) fn half_to_float(bits: u16) -> f32 {
 }
 
 /// The six-bit scale and minimum of group `index` in the twelve packed bytes of a K-quant block.
-pub(crate) fn scale_and_minimum(packed: &[u8], index: usize) -> (u8, u8) {
+fn scale_and_minimum(packed: &[u8], index: usize) -> (u8, u8) {
     if index < 4 {
         return (packed[index] & 63, packed[index + 4] & 63);
     }

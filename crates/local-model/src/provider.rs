@@ -13,24 +13,30 @@ use domain::Failure;
 use domain::model::{
     BlockKind, Model, ModelEvent, ModelInfo, ModelStream, Price, Prompt, StopReason, Tokens,
 };
-use domain::tool::ToolSpec;
 use futures_util::Stream;
 use tokio::sync::mpsc;
 
 use crate::answer_parser::{AnswerParser, AnswerPart};
+use crate::completions::Completions;
 use crate::conversation::{self, FittedPrompt};
 use crate::engine::{Engine, FileFacts};
 use crate::error::ModelError;
+use crate::generation::{AnswerEnd, AnswerOptions};
 use crate::install::DEFAULT;
+use crate::memory;
 use crate::sampler::Sampling;
-use crate::session::{AnswerEnd, Limits, Session};
+use crate::saved_prefix::{FEWEST_TOKENS, SavedPrefixes};
+use crate::session::{AnswerReport, Limits, Session};
+use crate::tool_chat;
 
 /// Tokens an answer may have where the prompt does not say: a quarter of the window, between these.
 const ANSWER_TOKENS: (usize, usize) = (512, 4096);
+/// Tokens of one completion in an editor.
+const FILL_TOKENS: usize = 256;
 /// Small models repeat whole phrases; a penalty on the next word of a repeated phrase keeps most answers from looping.
 const REPETITION_PENALTY: f32 = 1.15;
-/// Larger models, those that use tools, must be able to repeat names and brackets.
-const TOOL_REPETITION_PENALTY: f32 = 1.05;
+/// Larger models, those that use tools, must be able to repeat lines of code.
+const TOOL_REPETITION_PENALTY: f32 = 1.0;
 /// Events that wait for a slow reader before the computation does.
 const EVENT_QUEUE: usize = 64;
 
@@ -68,8 +74,8 @@ impl LocalModel {
 
     /// The facts of the file, read once. Those of the default model are known without it.
     fn facts(&self) -> FileFacts {
-        let default = FileFacts { window: self.limits.window, tools: false };
-        if self.path.file_stem().and_then(|stem| stem.to_str()) == Some(DEFAULT.id) {
+        let default = FileFacts { window: self.limits.window, tools: false, fills_middle: false };
+        if is_default(&self.path) {
             return default;
         }
         self.facts.get_or_init(|| FileFacts::read(&self.path)).unwrap_or(default)
@@ -123,6 +129,7 @@ impl Model for LocalModel {
             output_limit: Some(answer_tokens(window) as u64),
             price: Some(Price::default()),
             tools: facts.tools,
+            fills_middle: facts.fills_middle,
             ..ModelInfo::default()
         }
     }
@@ -174,12 +181,21 @@ impl Drop for AnswerStream {
     }
 }
 
+/// A loaded model and what it remembers.
+struct Loaded {
+    engine: Arc<Engine>,
+    session: Session,
+    completions: Completions,
+    saved: Option<SavedPrefixes>,
+}
+
 /// The worker thread: answers until the model is dropped. The file is opened for the first prompt.
 fn run_worker(path: &Path, limits: Limits, queue: Receiver<Job>) {
-    let mut loaded: Option<(Arc<Engine>, Session)> = None;
+    let mut loaded: Option<Loaded> = None;
     for job in queue {
         let failure = match load(&mut loaded, path, limits) {
-            Ok((engine, session)) => answer(engine, session, &job).err(),
+            Ok(loaded) if job.prompt.middle.is_some() => fill(loaded, limits, &job).err(),
+            Ok(loaded) => answer(loaded, &job, is_default(path)).err(),
             Err(error) => Some(error),
         };
         if let Some(error) = failure {
@@ -189,71 +205,105 @@ fn run_worker(path: &Path, limits: Limits, queue: Receiver<Job>) {
 }
 
 fn load<'a>(
-    loaded: &'a mut Option<(Arc<Engine>, Session)>,
+    loaded: &'a mut Option<Loaded>,
     path: &Path,
     limits: Limits,
-) -> Result<&'a mut (Arc<Engine>, Session), ModelError> {
+) -> Result<&'a mut Loaded, ModelError> {
     if loaded.is_none() {
+        memory::check(path)?;
         let engine = Arc::new(Engine::open(path)?);
         let session = Session::new(engine.clone(), limits);
-        return Ok(loaded.insert((engine, session)));
+        let saved = SavedPrefixes::of(path);
+        let completions = Completions::default();
+        return Ok(loaded.insert(Loaded { engine, session, completions, saved }));
     }
     loaded.as_mut().ok_or(ModelError::EmptyPrompt)
+}
+
+/// Fills the middle of a text, in a session beside that of the chats.
+fn fill(loaded: &mut Loaded, limits: Limits, job: &Job) -> Result<(), ModelError> {
+    let Some(middle) = &job.prompt.middle else { return Err(ModelError::EmptyPrompt) };
+    let limit = job.prompt.max_output.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(FILL_TOKENS);
+    let mut blocks = Blocks { job, next: 0, open: None, called: false };
+    let engine = &loaded.engine;
+    let text = |text: &str| blocks.add(AnswerPart::Text(text.to_owned()));
+    let outcome = loaded.completions.fill(engine, limits, middle, limit.min(FILL_TOKENS), &job.stop, text)?;
+    blocks.close();
+    blocks.end(&outcome);
+    Ok(())
 }
 
 fn answer_tokens(window: usize) -> usize {
     (window / 4).clamp(ANSWER_TOKENS.0, ANSWER_TOKENS.1)
 }
 
-fn answer(engine: &Engine, session: &mut Session, job: &Job) -> Result<(), ModelError> {
+fn is_default(path: &Path) -> bool {
+    path.file_stem().and_then(|stem| stem.to_str()) == Some(DEFAULT.id)
+}
+
+fn answer(loaded: &mut Loaded, job: &Job, is_default: bool) -> Result<(), ModelError> {
+    let Loaded { engine, session, saved, .. } = loaded;
     let asked = job.prompt.max_output.and_then(|limit| usize::try_from(limit).ok());
     let limit = asked.unwrap_or_else(|| answer_tokens(session.window())).clamp(1, session.window() / 2);
     let FittedPrompt { tokens, lost_tools } =
         conversation::fit(engine, &job.prompt, session.window() - limit)?;
-    let penalty = if engine.offers_tools() { TOOL_REPETITION_PENALTY } else { REPETITION_PENALTY };
-    let sampling = Sampling {
-        temperature: job.prompt.temperature.unwrap_or(0.0).clamp(0.0, 2.0) as f32,
-        top_p: 0.95,
-        repetition_penalty: penalty,
-        ..Sampling::default()
+    let has_tools = engine.offers_tools() && !lost_tools;
+    let offered = if has_tools { job.prompt.tools.clone() } else { Arc::default() };
+    let thinking = engine.decode(&tokens[tokens.len().saturating_sub(4)..]).trim_end().ends_with("<think>");
+    let options = AnswerOptions::new(limit, sampling(engine, &job.prompt)).with_rules(
+        &offered,
+        job.prompt.output_schema.as_ref(),
+        thinking,
+    );
+    let opening = match saved {
+        Some(saved) if has_tools => restore_opening(engine, session, saved, &job.prompt, &tokens),
+        _ => 0,
     };
     let mut blocks = Blocks { job, next: 0, open: None, called: false };
-    let tools = match engine.offers_tools() && !lost_tools {
-        true => job.prompt.tools.iter().map(ToolSpec::offered_name).collect(),
-        false => Vec::new(),
-    };
-    let thinking = engine.decode(&tokens[tokens.len().saturating_sub(4)..]).trim_end().ends_with("<think>");
-    let mut parser = AnswerParser::new(tools, thinking);
-    let outcome = session.answer(&tokens, limit, sampling, &job.stop, |text| {
+    let mut parser = AnswerParser::new(offered, job.prompt.is_sequential, thinking);
+    let outcome = session.answer_with(&tokens, options, &job.stop, |text| {
         parser.push(text).into_iter().for_each(|part| blocks.add(part));
+        if parser.is_over() {
+            job.stop.store(true, Ordering::Relaxed);
+        }
     })?;
     parser.finish().into_iter().for_each(|part| blocks.add(part));
     blocks.close();
-    if lost_tools {
-        let window = session.window();
-        let text =
-            format!("The window of this model ({window} tokens) has no room for tools; it answered without.");
-        blocks.send(ModelEvent::Warning { text });
+    blocks.warn(session.window(), lost_tools, outcome.ended, is_default);
+    blocks.end(&outcome);
+    if let Some(saved) = saved.as_ref().filter(|_| opening > 0) {
+        // Without it the next chat only begins later.
+        let _ = saved.save(session, &tokens[..opening]);
     }
-    if outcome.ended == AnswerEnd::Repeating {
-        let text = "The embedded model began to repeat itself, so its answer was stopped.".to_owned();
-        blocks.send(ModelEvent::Warning { text });
-    }
-    blocks.send(ModelEvent::Usage(Tokens {
-        input: (outcome.prompt_tokens - outcome.reused_tokens) as u64,
-        cache_read: outcome.reused_tokens as u64,
-        output: outcome.answer_tokens as u64,
-        ..Tokens::default()
-    }));
-    let reason = match outcome.ended {
-        AnswerEnd::Full => StopReason::MaxTokens,
-        AnswerEnd::Finished | AnswerEnd::Repeating | AnswerEnd::Stopped if blocks.called => {
-            StopReason::ToolCalls
-        }
-        AnswerEnd::Finished | AnswerEnd::Repeating | AnswerEnd::Stopped => StopReason::Done,
-    };
-    blocks.send(ModelEvent::Ended { reason });
     Ok(())
+}
+
+fn sampling(engine: &Engine, prompt: &Prompt) -> Sampling {
+    let penalty = if engine.offers_tools() { TOOL_REPETITION_PENALTY } else { REPETITION_PENALTY };
+    Sampling {
+        temperature: prompt.temperature.unwrap_or(0.0).clamp(0.0, 2.0) as f32,
+        top_p: 0.95,
+        repetition_penalty: penalty,
+        ..Sampling::default()
+    }
+}
+
+/// How many tokens at the beginning of `tokens` are instructions and tools of Dragoman alone; zero where the session knows
+/// them. What was saved of them is taken over.
+fn restore_opening(
+    engine: &Engine,
+    session: &mut Session,
+    saved: &SavedPrefixes,
+    prompt: &Prompt,
+    tokens: &[u32],
+) -> usize {
+    if session.known(tokens) >= FEWEST_TOKENS {
+        return 0;
+    }
+    let Some(opening) = tool_chat::opening(engine, prompt) else { return 0 };
+    let common = opening.iter().zip(tokens).take_while(|(one, other)| one == other).count();
+    saved.restore(session, &tokens[..common]);
+    common
 }
 
 /// Sends the parts of an answer as blocks, one open at a time.
@@ -271,6 +321,22 @@ impl Blocks<'_> {
         if self.job.events.blocking_send(Ok(event)).is_err() {
             self.job.stop.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// What the user should know about the answer.
+    fn warn(&self, window: usize, lost_tools: bool, ended: AnswerEnd, is_default: bool) {
+        let lost = lost_tools.then(|| {
+            format!("The window of this model ({window} tokens) has no room for tools; it answered without.")
+        });
+        let repeated = (ended == AnswerEnd::Repeating)
+            .then(|| "The embedded model began to repeat itself, so its answer was stopped.".to_owned());
+        let weak = is_default.then(|| {
+            format!(
+                "local/{} gave this answer; it only talks, and gets facts wrong. `dragoman models pull` lists better ones.",
+                DEFAULT.id
+            )
+        });
+        lost.into_iter().chain(repeated).chain(weak).for_each(|text| self.send(ModelEvent::Warning { text }));
     }
 
     fn add(&mut self, part: AnswerPart) {
@@ -295,6 +361,24 @@ impl Blocks<'_> {
         self.send(ModelEvent::BlockDelta { block: self.next, text });
     }
 
+    /// The last events of an answer.
+    fn end(&self, outcome: &AnswerReport) {
+        self.send(ModelEvent::Usage(Tokens {
+            input: (outcome.prompt_tokens - outcome.reused_tokens) as u64,
+            cache_read: outcome.reused_tokens as u64,
+            output: outcome.answer_tokens as u64,
+            ..Tokens::default()
+        }));
+        let reason = match outcome.ended {
+            AnswerEnd::Full => StopReason::MaxTokens,
+            AnswerEnd::Finished | AnswerEnd::Repeating | AnswerEnd::Stopped if self.called => {
+                StopReason::ToolCalls
+            }
+            AnswerEnd::Finished | AnswerEnd::Repeating | AnswerEnd::Stopped => StopReason::Done,
+        };
+        self.send(ModelEvent::Ended { reason });
+    }
+
     fn close(&mut self) {
         if self.open.take().is_some() {
             self.send(ModelEvent::BlockEnded { block: self.next, provider: None });
@@ -311,7 +395,9 @@ fn unique() -> usize {
 
 fn to_failure(error: &ModelError) -> Failure {
     match error {
-        ModelError::TooLong { .. } | ModelError::EmptyPrompt => Failure::user(error.to_string()),
+        ModelError::TooLong { .. } | ModelError::EmptyPrompt | ModelError::TooLittleMemory { .. } => {
+            Failure::user(error.to_string())
+        }
         ModelError::Unreadable { .. } => Failure::config(error.to_string())
             .hint("Run `dragoman models pull smollm2` to fetch the default model."),
         ModelError::NotGguf(_)

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::engine::Engine;
 use crate::install::{DEFAULT, Incoming, InstallError, check_name};
+use crate::saved_prefix::remove_saved_prefixes;
 
 /// The models of one directory.
 #[derive(Debug, Clone)]
@@ -50,6 +51,32 @@ impl Registry {
         check_name(id).ok()?;
         let path = self.directory.join(format!("{id}.gguf"));
         path.is_file().then_some(path)
+    }
+
+    /// Deletes model `id`, what was saved for it and what unfinished downloads of it left. Says how many bytes that were; `None`: nothing is there.
+    pub fn remove(&self, id: &str) -> Result<Option<u64>, InstallError> {
+        check_name(id)?;
+        let Ok(entries) = std::fs::read_dir(&self.directory) else { return Ok(None) };
+        let (name, hidden) = (format!("{id}.gguf"), format!(".{id}.part"));
+        let is_its = |file: &str| {
+            let rest = file.strip_prefix(&hidden);
+            // `.part`, `.parts`, `.part7.whl`, and those of a process: `.123.part`.
+            let is_leftover = rest.is_some_and(|rest| {
+                let number = rest.strip_suffix(".whl").unwrap_or(rest);
+                matches!(number, "" | "s") || number.bytes().all(|byte| byte.is_ascii_digit())
+            });
+            file == name || is_leftover
+        };
+        let mut removed = None;
+        for entry in entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_its)) {
+            let path = entry.path();
+            let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
+            std::fs::remove_file(&path).map_err(|source| InstallError::Unwritable { path, source })?;
+            removed = Some(removed.unwrap_or(0) + bytes);
+        }
+        let path = self.directory.join(name);
+        remove_saved_prefixes(&path).map_err(|source| InstallError::Unwritable { path, source })?;
+        Ok(removed)
     }
 
     /// Takes in a GGUF file that the engine can run, or the wheel of the default model. Says its id.

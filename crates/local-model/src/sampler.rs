@@ -38,6 +38,9 @@ const GROWTH: f32 = 1.75;
 /// Longer phrases are not penalized more.
 const LONGEST_PHRASE: usize = 12;
 
+/// Draws before the likeliest allowed token is taken.
+const REDRAWS: usize = 16;
+
 /// Tokens further below the best than this have no chance worth sorting for.
 const DEPTH: f32 = 20.0;
 
@@ -46,11 +49,16 @@ impl Sampler {
         Sampler { sampling, state: sampling.seed, candidates: Vec::new(), adjusted: Vec::new() }
     }
 
-    /// The next token after `answer`.
-    pub(crate) fn choose(&mut self, logits: &[f32], answer: &[u32]) -> u32 {
+    /// The next token after `answer`, one that is allowed if any is.
+    pub(crate) fn choose(
+        &mut self,
+        logits: &[f32],
+        answer: &[u32],
+        is_allowed: &mut dyn FnMut(u32) -> bool,
+    ) -> u32 {
         let penalty = self.sampling.repetition_penalty;
         if answer.is_empty() || !(penalty > 1.0 && penalty.is_finite()) {
-            return self.draw(logits);
+            return self.draw_allowed(logits, is_allowed);
         }
         let mut adjusted = std::mem::take(&mut self.adjusted);
         adjusted.clear();
@@ -61,9 +69,29 @@ impl Sampler {
                 *logit -= (penalty - 1.0) * STRENGTH * GROWTH.powi((length - PHRASE) as i32);
             }
         }
-        let token = self.draw(&adjusted);
+        let token = self.draw_allowed(&adjusted, is_allowed);
         self.adjusted = adjusted;
         token
+    }
+
+    /// Nearly always the first token is allowed, so the others are asked about only where it is not.
+    fn draw_allowed(&mut self, logits: &[f32], is_allowed: &mut dyn FnMut(u32) -> bool) -> u32 {
+        let first = self.draw(logits);
+        if is_allowed(first) {
+            return first;
+        }
+        if self.sampling.temperature > 0.0 {
+            let mut left = logits.to_vec();
+            let mut refused = first;
+            for _ in 0..REDRAWS {
+                left[refused as usize] = f32::NEG_INFINITY;
+                refused = self.draw(&left);
+                if is_allowed(refused) {
+                    return refused;
+                }
+            }
+        }
+        likeliest_allowed(logits, is_allowed).unwrap_or(first)
     }
 
     fn draw(&mut self, logits: &[f32]) -> u32 {
@@ -130,6 +158,18 @@ fn common_end(one: &[u32], other: &[u32]) -> usize {
     pairs.take(LONGEST_PHRASE).take_while(|(one, other)| one == other).count()
 }
 
+/// The allowed token with the largest logit. Only those that are better than the best so far are asked about.
+fn likeliest_allowed(logits: &[f32], is_allowed: &mut dyn FnMut(u32) -> bool) -> Option<u32> {
+    let mut best = None;
+    let mut most = f32::NEG_INFINITY;
+    for (id, &logit) in logits.iter().enumerate() {
+        if logit > most && is_allowed(id as u32) {
+            (best, most) = (Some(id as u32), logit);
+        }
+    }
+    best
+}
+
 /// The token with the largest logit, the first of equals.
 pub(crate) fn likeliest(logits: &[f32]) -> u32 {
     let mut best = (f32::NEG_INFINITY, 0);
@@ -155,7 +195,7 @@ mod tests {
             logits[two as usize] = 1.0;
             logits[3] = 0.99;
             let sampling = Sampling { repetition_penalty: 1.15, ..Sampling::default() };
-            assert_eq!(Sampler::new(sampling).choose(&logits, answer), two, "{answer:?}");
+            assert_eq!(Sampler::new(sampling).choose(&logits, answer, &mut |_| true), two, "{answer:?}");
         }
         // A phrase of four tokens that came before.
         assert_eq!(repeated(&[1, 2, 3, 4, 5, 1, 2, 3, 4]), [(5, 4)]);
@@ -174,8 +214,33 @@ mod tests {
         let mut sampler = Sampler::new(sampling);
         let mut answer = Vec::new();
         for _ in 0..12 {
-            answer.push(sampler.choose(&logits, &answer));
+            answer.push(sampler.choose(&logits, &answer, &mut |_| true));
         }
         assert!(answer[..4] == [1, 1, 1, 1] && answer.contains(&2), "{answer:?}");
+    }
+
+    #[test]
+    fn a_forbidden_token_is_never_chosen_while_another_is_there() {
+        let logits = [1.0, 5.0, 4.0, 3.0, f32::NAN];
+        for temperature in [0.0, 0.7, 2.0] {
+            let mut sampler = Sampler::new(Sampling { temperature, ..Sampling::default() });
+            for _ in 0..50 {
+                let token = sampler.choose(&logits, &[], &mut |token| token == 3 || token == 0);
+                assert!(token == 3 || token == 0 && temperature > 0.0, "{token}");
+            }
+            assert_eq!(sampler.choose(&logits, &[], &mut |token| token == 0), 0);
+        }
+        let mut asked = 0;
+        let mut sampler = Sampler::new(Sampling::default());
+        sampler.choose(&logits, &[], &mut |_| {
+            asked += 1;
+            true
+        });
+        assert_eq!(asked, 1);
+        assert_eq!(
+            sampler.choose(&logits, &[], &mut |_| false),
+            1,
+            "where none is allowed the best one comes"
+        );
     }
 }

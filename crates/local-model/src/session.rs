@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::engine::Engine;
 use crate::error::ModelError;
+use crate::generation::{AnswerEnd, AnswerOptions, Generation};
 use crate::kernels::{self, Kernels};
+use crate::lookup::Lookup;
 use crate::model::{BATCH, Cache, Pass, Stopped};
-use crate::sampler::{Sampler, Sampling};
+use crate::sampler::Sampling;
 
 /// How much a session may use.
 #[derive(Debug, Clone, Copy)]
@@ -35,24 +37,6 @@ pub struct Session {
     window: usize,
 }
 
-/// Why an answer ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AnswerEnd {
-    /// The model finished its turn.
-    Finished,
-    /// The limit of the answer or the window was reached.
-    Full,
-    /// The model said the same over and over, as small ones do.
-    Repeating,
-    /// The caller asked to stop.
-    Stopped,
-}
-
-/// Tokens at the end of an answer that are one phrase again and again, before it is cut off.
-const REPEATED_TOKENS: usize = 64;
-/// Longer phrases that come again are taken for meant.
-const LONGEST_PHRASE: usize = 96;
-
 /// The token counts and the end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnswerReport {
@@ -60,6 +44,9 @@ pub struct AnswerReport {
     /// Prompt tokens that were remembered from before.
     pub reused_tokens: usize,
     pub answer_tokens: usize,
+    /// Tokens that were guessed from the text before them, and those of them that the model chose.
+    pub guessed_tokens: usize,
+    pub confirmed_tokens: usize,
     pub ended: AnswerEnd,
 }
 
@@ -96,47 +83,105 @@ impl Session {
         limit: usize,
         sampling: Sampling,
         stop: &AtomicBool,
+        text: impl FnMut(&str),
+    ) -> Result<AnswerReport, ModelError> {
+        self.answer_with(prompt, AnswerOptions::new(limit, sampling), stop, text)
+    }
+
+    /// The same, made as `options` say.
+    pub fn answer_with(
+        &mut self,
+        prompt: &[u32],
+        mut options: AnswerOptions,
+        stop: &AtomicBool,
         mut text: impl FnMut(&str),
     ) -> Result<AnswerReport, ModelError> {
         let reused_tokens = self.reuse_prefix(prompt)?;
-        let mut outcome = AnswerReport {
+        options.limit = options.limit.min(self.window - prompt.len());
+        let mut lookup = options.guesses.then(Lookup::default);
+        let mut generation = Generation::new(self.engine.clone(), options, &mut text);
+        let ended = match self.read(&prompt[reused_tokens..], 1, stop) {
+            Ok(()) => self.generate(&mut generation, &mut lookup, stop),
+            Err(Stopped) => AnswerEnd::Stopped,
+        };
+        generation.finish();
+        let (guessed_tokens, confirmed_tokens) = lookup.map(|lookup| lookup.counts()).unwrap_or_default();
+        Ok(AnswerReport {
             prompt_tokens: prompt.len(),
             reused_tokens,
-            answer_tokens: 0,
-            ended: AnswerEnd::Full,
-        };
-        let mut sampler = Sampler::new(sampling);
-        let mut utf8 = Utf8Buffer::default();
-        let mut answer = Vec::new();
-        let mut next = self.read(&prompt[reused_tokens..], stop, |logits| sampler.choose(logits, &[]));
-        let limit = limit.min(self.window - prompt.len());
-        outcome.ended = loop {
-            let token = match next {
-                Err(Stopped) => break AnswerEnd::Stopped,
-                Ok(token) if self.engine.tokenizer.is_end(token) => break AnswerEnd::Finished,
-                Ok(_) if outcome.answer_tokens >= limit => break AnswerEnd::Full,
-                Ok(token) => token,
-            };
-            outcome.answer_tokens += 1;
-            answer.push(token);
-            self.engine.tokenizer.decode(token, &mut utf8.pending);
-            utf8.flush(false, &mut text);
-            if outcome.answer_tokens >= limit {
-                break AnswerEnd::Full;
+            answer_tokens: generation.len(),
+            guessed_tokens,
+            confirmed_tokens,
+            ended,
+        })
+    }
+
+    /// Makes an answer after the prompt, whose logits are there.
+    fn generate(
+        &mut self,
+        generation: &mut Generation,
+        lookup: &mut Option<Lookup>,
+        stop: &AtomicBool,
+    ) -> AnswerEnd {
+        // Tokens of the last pass that are guesses; the logits of row `right` come after so many right ones.
+        let mut guess: Vec<u32> = Vec::new();
+        let mut right = 0;
+        loop {
+            let token = generation.choose(self.pass.logits(right));
+            let is_stopped = || stop.load(Ordering::Relaxed).then_some(AnswerEnd::Stopped);
+            let ended = generation.push(token).or_else(is_stopped);
+            if ended.is_none() && guess.get(right) == Some(&token) {
+                right += 1;
+                continue;
             }
-            if is_repeating(&answer) {
-                break AnswerEnd::Repeating;
+            // The model was given guesses that it did not choose.
+            self.past.truncate(self.past.len() - (guess.len() - right));
+            if let Some(ended) = ended {
+                return ended;
             }
-            next = self.read(&[token], stop, |logits| sampler.choose(logits, &answer));
-        };
-        utf8.flush(true, &mut text);
-        Ok(outcome)
+            let mut next = vec![token];
+            if let Some(lookup) = lookup {
+                lookup.learn(guess.len(), right);
+                self.past.push(token);
+                next.extend(lookup.guess(&self.past, generation.room().saturating_sub(1)));
+                self.past.pop();
+            }
+            if self.read(&next, next.len(), stop).is_err() {
+                return AnswerEnd::Stopped;
+            }
+            guess = next.split_off(1);
+            right = 0;
+        }
     }
 
     /// The logits after `prompt`, for callers that choose the token themselves. `None` when stopped.
     pub fn logits(&mut self, prompt: &[u32], stop: &AtomicBool) -> Result<Option<Vec<f32>>, ModelError> {
         let known = self.reuse_prefix(prompt)?;
-        Ok(self.read(&prompt[known..], stop, |logits| logits.to_vec()).ok())
+        Ok(self.read(&prompt[known..], 1, stop).ok().map(|()| self.pass.logits(0).to_vec()))
+    }
+
+    /// How many tokens of `prompt` are remembered.
+    pub(crate) fn known(&self, prompt: &[u32]) -> usize {
+        self.past.iter().zip(prompt).take_while(|(past, new)| past == new).count()
+    }
+
+    /// The largest number of tokens, at most `tokens`, whose memory can be saved and restored.
+    pub(crate) fn whole_pages(&self, tokens: usize) -> usize {
+        self.cache.whole_pages(tokens)
+    }
+
+    /// The memory of `tokens`, whole pages of them, as bytes; `None` where they are not remembered.
+    pub(crate) fn saved(&self, tokens: &[u32]) -> Option<Vec<u8>> {
+        (self.known(tokens) == tokens.len()).then(|| self.cache.to_bytes(tokens.len()))
+    }
+
+    /// Takes over what `saved` gave for the same tokens, model and kernels. `false`: it is not that, and nothing changed.
+    pub(crate) fn restore(&mut self, tokens: &[u32], bytes: &[u8]) -> bool {
+        let fits = tokens.len() < self.window && self.cache.restore(tokens.len(), bytes);
+        if fits {
+            self.past = tokens.to_vec();
+        }
+        fits
     }
 
     /// Forgets what `prompt` does not begin with; says how many of its tokens are remembered.
@@ -147,33 +192,26 @@ impl Session {
         if prompt.len() >= self.window {
             return Err(ModelError::TooLong { tokens: prompt.len(), window: self.window });
         }
-        let common = self.past.iter().zip(prompt).take_while(|(past, new)| past == new).count();
         // The last token is always computed: its logits are wanted.
-        let known = common.min(prompt.len() - 1);
+        let known = self.known(prompt).min(prompt.len() - 1);
         self.past.truncate(known);
         self.cache.shrink(known);
         Ok(known)
     }
 
-    /// Reads `tokens` in batches and gives `look` the logits after the last one.
-    fn read<T>(
-        &mut self,
-        tokens: &[u32],
-        stop: &AtomicBool,
-        look: impl FnOnce(&[f32]) -> T,
-    ) -> Result<T, Stopped> {
+    /// Reads `tokens` in batches. The logits after the last `wanted` of them, all of the last batch, are there then.
+    fn read(&mut self, tokens: &[u32], wanted: usize, stop: &AtomicBool) -> Result<(), Stopped> {
         let (last, batches) = batches(tokens);
         for batch in batches {
-            self.pass.run(&self.engine.model, &mut self.cache, self.past.len(), batch, false, stop)?;
+            self.pass.run(&self.engine.model, &mut self.cache, self.past.len(), batch, 0, stop)?;
             self.past.extend_from_slice(batch);
         }
         if stop.load(Ordering::Relaxed) {
             return Err(Stopped);
         }
-        let logits = self.pass.run(&self.engine.model, &mut self.cache, self.past.len(), last, true, stop)?;
-        let looked = look(logits);
+        self.pass.run(&self.engine.model, &mut self.cache, self.past.len(), last, wanted, stop)?;
         self.past.extend_from_slice(last);
-        Ok(looked)
+        Ok(())
     }
 }
 
@@ -181,45 +219,4 @@ impl Session {
 fn batches(tokens: &[u32]) -> (&[u32], std::slice::Chunks<'_, u32>) {
     let last = tokens.len().saturating_sub(1) / BATCH * BATCH;
     (&tokens[last..], tokens[..last].chunks(BATCH))
-}
-
-/// Whether the end of an answer is one phrase again and again: a short one at least four times, a longer one three.
-fn is_repeating(answer: &[u32]) -> bool {
-    (1..=LONGEST_PHRASE).any(|period| {
-        let length = REPEATED_TOKENS.max(3 * period);
-        let tail = answer.len().checked_sub(length).map(|start| &answer[start..]);
-        tail.is_some_and(|tail| tail[period..] == tail[..length - period])
-    })
-}
-
-/// Bytes of tokens, handed out as whole characters.
-#[derive(Default)]
-struct Utf8Buffer {
-    pending: Vec<u8>,
-}
-
-impl Utf8Buffer {
-    /// Hands out what is complete; at the end also what is broken, as replacement characters.
-    fn flush(&mut self, end: bool, text: &mut impl FnMut(&str)) {
-        loop {
-            let (valid, broken) = match std::str::from_utf8(&self.pending) {
-                Ok(_) => (self.pending.len(), 0),
-                Err(error) => {
-                    let rest = self.pending.len() - error.valid_up_to();
-                    let broken = error.error_len().or(end.then_some(rest));
-                    (error.valid_up_to(), broken.unwrap_or(0))
-                }
-            };
-            if valid > 0 {
-                text(&String::from_utf8_lossy(&self.pending[..valid]));
-            }
-            if broken > 0 {
-                text("\u{fffd}");
-            }
-            self.pending.drain(..valid + broken);
-            if broken == 0 {
-                return;
-            }
-        }
-    }
 }

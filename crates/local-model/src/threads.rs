@@ -1,9 +1,9 @@
 //! Owns the threads that share one piece of arithmetic. Must not know what is computed.
-//! Invariants: a waiting thread sleeps in the kernel and never spins; `run` returns only when no worker still
-//! holds the work it lent them; with no workers nothing is spawned and nothing is locked.
+//! Invariants: a waiting thread looks for work for at most `PATIENCE` and then sleeps in the kernel; `run` returns only
+//! when no worker still holds the work it lent them; with no workers nothing is spawned and nothing is locked.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,14 +36,20 @@ struct PoolShared {
     wake: Condvar,
     done: Condvar,
     next: AtomicUsize,
+    /// Counts the jobs; changed while the state is locked, read without.
+    number: AtomicU64,
+    /// Workers that hold the job; changed while the state is locked, read without.
+    active: AtomicUsize,
 }
 
 #[derive(Default)]
 struct PoolState {
     job: Option<Job>,
-    number: u64,
-    active: usize,
     closing: bool,
+    /// Workers that sleep.
+    sleeping: usize,
+    /// The caller sleeps until no worker holds the job.
+    is_awaited: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -56,6 +62,12 @@ struct Job {
 // SAFETY: the work is `Sync`, and `run` outlives every use of the pointer.
 unsafe impl Send for Job {}
 
+/// How long a thread looks for what it waits for before it sleeps. Being woken takes the kernel longer than most pieces of
+/// a pass take to compute, and there are hundreds of them in each token.
+const PATIENCE: Duration = Duration::from_micros(300);
+/// Looks between two questions for the time.
+const LOOKS: u32 = 64;
+
 /// Passes to go alone after one in which the workers were waited for too long.
 const REST: u32 = 64;
 
@@ -67,6 +79,8 @@ impl ThreadPool {
             wake: Condvar::new(),
             done: Condvar::new(),
             next: AtomicUsize::new(0),
+            number: AtomicU64::new(0),
+            active: AtomicUsize::new(0),
         });
         let start = |index: usize| {
             let shared = Arc::clone(&shared);
@@ -101,9 +115,11 @@ impl ThreadPool {
         {
             let mut state = self.shared.lock();
             state.job = Some(job);
-            state.number += 1;
+            self.shared.number.fetch_add(1, Ordering::Release);
+            if state.sleeping > 0 {
+                self.shared.wake.notify_all();
+            }
         }
-        self.shared.wake.notify_all();
         let withdraw = Withdraw(&self.shared);
         self.shared.help(job, &mut self.buffers);
         let finished = Instant::now();
@@ -125,7 +141,12 @@ impl ThreadPool {
 
 impl Drop for ThreadPool {
     fn drop(&mut self) {
-        self.shared.lock().closing = true;
+        {
+            let mut state = self.shared.lock();
+            state.closing = true;
+            // Those that look for work find that there is something.
+            self.shared.number.fetch_add(1, Ordering::Release);
+        }
         self.shared.wake.notify_all();
         for handle in self.handles.drain(..) {
             // A worker that panicked has nothing left to say.
@@ -139,11 +160,17 @@ struct Withdraw<'a>(&'a PoolShared);
 
 impl Drop for Withdraw<'_> {
     fn drop(&mut self) {
+        self.0.lock().job = None;
+        let is_idle = || self.0.active.load(Ordering::Acquire) == 0;
+        if look_for(is_idle) {
+            return;
+        }
         let mut state = self.0.lock();
-        state.job = None;
-        while state.active > 0 {
+        state.is_awaited = true;
+        while !is_idle() {
             state = self.0.done.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+        state.is_awaited = false;
     }
 }
 
@@ -152,9 +179,9 @@ struct Leave<'a>(&'a PoolShared);
 
 impl Drop for Leave<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
-        state.active -= 1;
-        if state.active == 0 {
+        let state = self.0.lock();
+        let before = self.0.active.fetch_sub(1, Ordering::Release);
+        if before == 1 && state.is_awaited {
             self.0.done.notify_one();
         }
     }
@@ -175,17 +202,29 @@ impl PoolShared {
     }
 
     fn next_job(&self, seen: &mut u64) -> Option<Job> {
+        look_for(|| self.number.load(Ordering::Acquire) != *seen);
         let mut state = self.lock();
         loop {
             if state.closing {
                 return None;
             }
-            if let Some(job) = state.job.filter(|_| state.number != *seen) {
-                *seen = state.number;
-                state.active += 1;
+            let number = self.number.load(Ordering::Acquire);
+            let is_new = number != *seen;
+            *seen = number;
+            if let Some(job) = state.job.filter(|_| is_new) {
+                self.active.fetch_add(1, Ordering::Relaxed);
                 return Some(job);
             }
+            // A job that came and went before it was seen: the next one is near.
+            if is_new {
+                drop(state);
+                look_for(|| self.number.load(Ordering::Acquire) != number);
+                state = self.lock();
+                continue;
+            }
+            state.sleeping += 1;
             state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.sleeping -= 1;
         }
     }
 
@@ -197,6 +236,22 @@ impl PoolShared {
             }
             // SAFETY: `run` does not return, so the work lives, until this thread has left.
             unsafe { (*job.work)(first..job.pieces.min(first + job.step), buffers) }
+        }
+    }
+}
+
+/// Looks until something is so, for a moment; says whether it is.
+fn look_for(is_so: impl Fn() -> bool) -> bool {
+    let begun = Instant::now();
+    loop {
+        for _ in 0..LOOKS {
+            if is_so() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        if begun.elapsed() > PATIENCE {
+            return false;
         }
     }
 }

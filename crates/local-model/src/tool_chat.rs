@@ -4,6 +4,8 @@
 
 use domain::item::Part;
 use domain::model::{Prompt, PromptEntry};
+use domain::tool::ToolSpec;
+use domain::tool_call::Origin;
 
 use crate::engine::Engine;
 use crate::error::ModelError;
@@ -12,11 +14,27 @@ use crate::template::{Message, RequestedCall, Role};
 /// Letters that a result keeps at each end when the last turn alone does not fit.
 const RESULT_LETTERS: usize = 1500;
 
+/// The tokens with which every chat with these instructions and tools begins, where they are Dragoman's own and hold nothing
+/// of a user or a project.
+pub(crate) fn opening(engine: &Engine, prompt: &Prompt) -> Option<Vec<u32>> {
+    let is_own = |tool: &ToolSpec| tool.origin == Origin::Native;
+    if !prompt.has_own_instructions || prompt.output_schema.is_some() || !prompt.tools.iter().all(is_own) {
+        return None;
+    }
+    let question = Message::new(Role::User, "\u{1}");
+    let messages: Vec<Message> = system(prompt).into_iter().chain([question]).collect();
+    engine.encode_chat_with(&messages, &prompt.tools).ok()
+}
+
+fn system(prompt: &Prompt) -> Option<Message> {
+    let parts: Vec<&str> =
+        prompt.system.iter().map(|part| part.trim()).filter(|part| !part.is_empty()).collect();
+    (!parts.is_empty()).then(|| Message::new(Role::System, parts.join("\n\n")))
+}
+
 /// The tokens of `prompt` for `engine`, at most `room` of them.
 pub(crate) fn fit(engine: &Engine, prompt: &Prompt, room: usize) -> Result<Vec<u32>, ModelError> {
-    let system: Vec<&str> =
-        prompt.system.iter().map(|part| part.trim()).filter(|part| !part.is_empty()).collect();
-    let system = (!system.is_empty()).then(|| Message::new(Role::System, system.join("\n\n")));
+    let system = system(prompt);
     let history = history(&prompt.entries);
     let encode = |kept: &[Message]| {
         let messages: Vec<Message> = system.iter().chain(kept).cloned().collect();

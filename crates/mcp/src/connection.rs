@@ -294,6 +294,14 @@ impl Connection {
         self.refusal().is_some()
     }
 
+    /// Whether the server was sent a token of the user's login.
+    pub(crate) fn has_login(&self) -> bool {
+        match &self.link {
+            Link::Pipes(_) => false,
+            Link::Http(bridge) => bridge.has_login(),
+        }
+    }
+
     /// Whether nothing answers at the address of the server.
     pub(crate) fn is_unreachable(&self) -> bool {
         match &self.link {

@@ -64,6 +64,7 @@ fn parse_address(server: &str, elicitation: &Elicitation) -> Result<AskKind, Str
         text: format!("The MCP server {server} asks you to open this address: {url}\n{message}"),
         options: vec![choice(OPENED), choice("Decline")],
         freeform: false,
+        url: Some(url.to_owned()),
     })
 }
 
@@ -150,9 +151,10 @@ mod tests {
             let elicitation = json!({"mode": "url", "message": "Sign in", "url": url});
             parse_form("web", serde_json::from_value(elicitation).unwrap())
         };
-        let Ok(AskKind::Question { text, .. }) = asked("https://id.example.com/a?b=c#d") else {
+        let Ok(AskKind::Question { text, url, .. }) = asked("https://id.example.com/a?b=c#d") else {
             panic!("a question")
         };
+        assert_eq!(url.as_deref(), Some("https://id.example.com/a?b=c#d"));
         assert!(text.contains("https://id.example.com/a?b=c#d") && text.contains("Sign in"), "{text}");
         for other in ["", "file:///etc/passwd", "javascript:alert(1)", "https://h/\u{1b}[2J"] {
             assert!(asked(other).is_err(), "{other}");

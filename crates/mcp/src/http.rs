@@ -84,6 +84,11 @@ impl HttpBridge {
         self.exchange.is_unreachable.load(Ordering::Relaxed)
     }
 
+    /// Whether requests carry a token of the user's login.
+    pub(crate) fn has_login(&self) -> bool {
+        self.exchange.authorization.as_ref().is_some_and(Authorization::has_token)
+    }
+
     /// The user set a header for the login.
     pub(crate) fn has_own_credentials(&self) -> bool {
         self.exchange.has_own_credentials()

@@ -299,7 +299,7 @@ async fn prepare(
     let (tools, said) = (admitted.clone(), instructions.clone());
     state.keep(KeptList { tools, instructions: said, has_resources, has_handshake });
     (offer.tools, offer.instructions) = (admitted, instructions);
-    state.set_running(client.clone(), offer);
+    state.set_running(client.clone(), offer, connection.has_login());
     Ok(client)
 }
 

@@ -177,6 +177,7 @@ fn question(server: &str, sample: &Sample) -> AskKind {
         text: truncate(text.trim_end(), MAX_TEXT_BYTES + 1024).into_owned(),
         options,
         freeform: false,
+        url: None,
     }
 }
 

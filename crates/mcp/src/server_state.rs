@@ -53,6 +53,8 @@ struct ServerFields {
     error: Option<String>,
     client: Option<Client>,
     offer: Offer,
+    /// It was reached with a login.
+    has_login: bool,
 }
 
 /// The tools, prompts and resources of a running server.
@@ -74,7 +76,8 @@ pub(crate) struct Offer {
 impl ServerState {
     pub(crate) fn new(config: ServerConfig, options: Arc<Options>, refused: Option<String>) -> Self {
         let status = if config.disabled { ServerStatus::Disabled } else { ServerStatus::Stopped };
-        let fields = ServerFields { status, error: None, client: None, offer: Offer::default() };
+        let fields =
+            ServerFields { status, error: None, client: None, offer: Offer::default(), has_login: false };
         let (known, changes) = (Mutex::default(), watch::Sender::new(0));
         let is_ending = AtomicBool::new(false);
         Self { config, options, refused, fields: Mutex::new(fields), known, changes, is_ending }
@@ -148,7 +151,7 @@ impl ServerState {
         let changed = fields.status != status || fields.error != error;
         let before = std::mem::replace(
             &mut *fields,
-            ServerFields { status, error, client: None, offer: Offer::default() },
+            ServerFields { status, error, client: None, offer: Offer::default(), has_login: false },
         );
         drop(fields);
         drop(before);
@@ -158,9 +161,9 @@ impl ServerState {
         }
     }
 
-    pub(crate) fn set_running(&self, client: Client, offer: Offer) {
-        *self.fields() =
-            ServerFields { status: ServerStatus::Running, error: None, client: Some(client), offer };
+    pub(crate) fn set_running(&self, client: Client, offer: Offer, has_login: bool) {
+        let (status, client) = (ServerStatus::Running, Some(client));
+        *self.fields() = ServerFields { status, error: None, client, offer, has_login };
         self.changes.send_modify(|count| *count += 1);
         (self.options.changed)();
     }
@@ -206,6 +209,7 @@ impl ServerState {
                 .collect(),
             prompts: offer.prompts.iter().map(|entry| entry.as_named_by_server()).collect(),
             resources: offer.resources,
+            has_login: fields.has_login,
         }
     }
 

@@ -1,10 +1,10 @@
-//! Downloads one file of the hub: its facts first, then the bytes, from where an earlier try ended.
+//! Downloads one file of the hub, from where an earlier try ended.
 //!
-//! Invariants: size and SHA-256 are those that the hub states, and are checked before the file gets its name; no header
-//! of ours follows a redirect; an interrupted download leaves its part for the next try.
+//! Invariants: size and SHA-256 are those of the list, or those that the hub states of other files, and are checked
+//! before the file gets its name; no header of ours follows a redirect; an interrupted download leaves its part for the
+//! next try.
 
-use std::io::IsTerminal;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use config::{Environment, Inputs};
@@ -16,8 +16,9 @@ use reqwest::header::{LOCATION, RANGE};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::choices::Choice;
-use crate::{Output, filled_bar};
+use crate::model_list::{HubPlace, ListedModel, is_plain};
+use crate::progress::{ProgressBar, REDRAW};
+use crate::{Output, space};
 
 /// A request without an answer, and a download without data, fail after this time.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -25,22 +26,39 @@ const FACTS_TIMEOUT: Duration = Duration::from_secs(15);
 const MOST_REDIRECTS: usize = 5;
 /// The list of a repository is some kilobytes.
 const FACTS_LIMIT: usize = 4 << 20;
-/// Space that a download leaves on the disk.
-const SPARE_BYTES: u64 = 500_000_000;
 const DEFAULT_HUB: &str = "https://huggingface.co";
 
 /// What the hub states about a file.
-pub(crate) struct HubFile {
+struct HubFile {
     repository: String,
     name: String,
-    pub bytes: u64,
+    bytes: u64,
     sha256: String,
-    pub license: String,
+    license: String,
 }
 
-pub async fn pull_choice(environment: &Environment, choice: &Choice, output: Output) -> Result<(), Failure> {
-    let file = facts_of_choice(environment, choice).await?;
-    download(environment, &file, choice.id, output).await
+/// Puts a model of the list into the models directory.
+pub(crate) async fn pull_listed(
+    environment: &Environment,
+    model: &ListedModel,
+    place: &HubPlace,
+    output: Output,
+) -> Result<PathBuf, Failure> {
+    let file = HubFile {
+        repository: place.repository.clone(),
+        name: place.file.clone(),
+        bytes: model.bytes,
+        sha256: model.sha256.clone(),
+        license: model.license.clone(),
+    };
+    download(environment, &file, &model.id, output).await
+}
+
+/// Whether the hub answers and has the file.
+pub(crate) async fn has(environment: &Environment, place: &HubPlace) -> Result<(), Failure> {
+    let url = address(environment, &place.repository, &place.file);
+    let answer = tokio::time::timeout(FACTS_TIMEOUT, get(environment, &url, None)).await;
+    answer.map_err(|_| unreachable("it does not answer"))?.map(drop)
 }
 
 /// `file` is `OWNER/REPO/FILE.gguf`.
@@ -54,11 +72,17 @@ pub async fn pull_file(environment: &Environment, file: &str, output: Output) ->
     let (repository, name) = (parts[..2].join("/"), parts[2..].join("/"));
     let stem = parts.last().and_then(|last| last.strip_suffix(".gguf")).unwrap_or_default().to_lowercase();
     let file = facts(environment, &repository, |candidate| candidate == name).await?;
-    download(environment, &file, &stem, output).await
-}
-
-pub(crate) async fn facts_of_choice(environment: &Environment, choice: &Choice) -> Result<HubFile, Failure> {
-    facts(environment, choice.repository, |name| name.to_lowercase().ends_with("q4_k_m.gguf")).await
+    let path = environment.models_dir().join(format!("{stem}.gguf"));
+    if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() == file.bytes) {
+        return output.print_line(&format!("local/{stem} is already installed: {}", path.display()));
+    }
+    let gigabytes = file.bytes as f64 / 1e9;
+    output.print_line(&format!(
+        "{} of {repository} ({gigabytes:.1} GB, license {})",
+        file.name, file.license
+    ))?;
+    let path = download(environment, &file, &stem, output).await?;
+    output.print_line(&format!("local/{stem} is installed: {}", path.display()))
 }
 
 async fn facts(
@@ -104,19 +128,11 @@ async fn download(
     file: &HubFile,
     id: &str,
     output: Output,
-) -> Result<(), Failure> {
+) -> Result<PathBuf, Failure> {
     let models = environment.models_dir();
-    let path = models.join(format!("{id}.gguf"));
-    if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() == file.bytes) {
-        return output.print_line(&format!("local/{id} is already installed: {}", path.display()));
-    }
-    let mut incoming = Incoming::resume(&models, id).map_err(|error| Failure::user(error.to_string()))?;
-    check_space(&models, file.bytes.saturating_sub(incoming.written()))?;
-    let gigabytes = file.bytes as f64 / 1e9;
-    output.print_line(&format!(
-        "{} of {} ({gigabytes:.1} GB, license {})",
-        file.name, file.repository, file.license
-    ))?;
+    let failed = |error: local_model::InstallError| Failure::user(error.to_string());
+    let mut incoming = Incoming::resume(&models, id).map_err(failed)?;
+    space::check(&models, file.bytes.saturating_sub(incoming.written()))?;
     if incoming.written() > 0 {
         let megabytes = incoming.written() / 1_000_000;
         output.print_line(&format!("Continuing after the {megabytes} MB that are already there."))?;
@@ -124,9 +140,7 @@ async fn download(
     if incoming.written() != file.bytes {
         fetch(environment, file, &mut incoming, output).await?;
     }
-    let unexpected = |error: local_model::InstallError| Failure::user(error.to_string());
-    let path = incoming.finish_checked(file.bytes, &file.sha256, Engine::check).map_err(unexpected)?;
-    output.print_line(&format!("local/{id} is installed: {}", path.display()))
+    incoming.finish_checked(file.bytes, &file.sha256, Engine::check).map_err(failed)
 }
 
 async fn fetch(
@@ -135,7 +149,7 @@ async fn fetch(
     incoming: &mut Incoming,
     output: Output,
 ) -> Result<(), Failure> {
-    let url = format!("{}/{}/resolve/main/{}", hub(environment), file.repository, file.name);
+    let url = address(environment, &file.repository, &file.name);
     let unwritable = |error: local_model::InstallError| Failure::user(error.to_string());
     let response = get(environment, &url, Some(incoming.written()).filter(|done| *done > 0)).await?;
     if response.status().as_u16() != 206 {
@@ -143,14 +157,14 @@ async fn fetch(
         incoming.restart().map_err(unwritable)?;
     }
     let mut body = response.bytes_stream();
-    let is_terminal = std::io::stderr().is_terminal();
-    let mut redraw = tokio::time::interval(Duration::from_millis(200));
+    let mut bar = ProgressBar::new(output, file.bytes);
+    let mut redraw = tokio::time::interval(REDRAW);
     let mut silent_until = Instant::now() + SILENCE_TIMEOUT;
     loop {
         let next = tokio::select! {
             next = tokio::time::timeout_at(silent_until, body.next()) => next,
-            _ = redraw.tick(), if is_terminal => {
-                (output.note_part)(&format!("\r{}", filled_bar(incoming.written(), file.bytes)));
+            _ = redraw.tick(), if bar.is_shown => {
+                bar.draw(incoming.written());
                 continue;
             }
         };
@@ -163,9 +177,7 @@ async fn fetch(
         }
         incoming.write(&bytes).map_err(unwritable)?;
     }
-    if is_terminal {
-        (output.note_part)(&format!("\r{}\r", " ".repeat(64)));
-    }
+    bar.clear();
     if incoming.written() < file.bytes {
         return Err(interrupted("the connection ended early"));
     }
@@ -206,21 +218,14 @@ pub(crate) async fn get(
     Err(unreachable("it redirects too often"))
 }
 
+fn address(environment: &Environment, repository: &str, file: &str) -> String {
+    format!("{}/{repository}/resolve/main/{file}", hub(environment))
+}
+
 /// The address of the hub, or of a mirror that the usual variable names.
 fn hub(environment: &Environment) -> String {
     let named = environment.var("HF_ENDPOINT").filter(|url| !url.is_empty());
     named.unwrap_or(DEFAULT_HUB).trim_end_matches('/').to_owned()
-}
-
-fn check_space(models: &Path, needed: u64) -> Result<(), Failure> {
-    let Some(free) = platform::free_space(models) else { return Ok(()) };
-    if needed.saturating_add(SPARE_BYTES) <= free {
-        return Ok(());
-    }
-    let (needed, free) = (needed / 1_000_000, free / 1_000_000);
-    let text =
-        format!("{} has {free} MB free, and the download needs {needed} MB and some room.", models.display());
-    Err(Failure::user(text).hint("Make room, or set DRAGOMAN_MODELS to a folder on another disk."))
 }
 
 fn unreachable(reason: &str) -> Failure {
@@ -231,12 +236,6 @@ fn unreachable(reason: &str) -> Failure {
 fn interrupted(reason: &str) -> Failure {
     Failure::provider(format!("The download was interrupted: {reason}."))
         .hint("Run the same command again; it goes on where it stopped.")
-}
-
-fn is_plain(part: &str) -> bool {
-    !part.is_empty()
-        && !part.starts_with('.')
-        && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'))
 }
 
 fn without_url(error: reqwest::Error) -> String {

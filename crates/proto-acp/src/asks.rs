@@ -5,7 +5,7 @@
 use domain::{Answer, Ask, AskKind, Failure, SessionId};
 use serde_json::Value;
 
-use crate::wire::{Question, acp};
+use crate::wire::{AnswerForm, Question, acp};
 
 const ALLOW_ONCE: &str = "allow_once";
 const ALLOW_ALWAYS: &str = "allow_always";
@@ -17,11 +17,12 @@ const ANSWER: &str = "answer";
 /// Longest name of an option, in characters. What a longer one would say is in the content of the call.
 const NAME: usize = 160;
 
-/// `fields`: the fields of the waiting tool call that the client shows.
+/// `fields`: the fields of the waiting tool call that the client shows. `addresses`: the client sends users to addresses.
 pub(crate) fn question(
     session: &SessionId,
     ask: &Ask,
     fields: Option<acp::ToolCallUpdateFields>,
+    addresses: bool,
 ) -> Result<Question, Failure> {
     match &ask.kind {
         AskKind::Approval { reason, keys } => {
@@ -42,18 +43,24 @@ pub(crate) fn question(
             let request = acp::RequestPermissionRequest::new(session.0.clone(), call, choices);
             Ok(Question::Permission(request))
         }
-        AskKind::Question { text, options, freeform } => {
+        AskKind::Question { text, options, url: Some(url), .. } if addresses && !options.is_empty() => {
+            let id = acp::ElicitationId::new(format!("{}-{}", session.0, ask.id));
+            let mode = acp::ElicitationUrlMode::new(scope(session, ask), id, url.clone());
+            let request = acp::CreateElicitationRequest::new(acp::ElicitationMode::Url(mode), text.clone());
+            Ok(Question::Elicitation { request, answer: AnswerForm::Opened(options[0].label.clone()) })
+        }
+        AskKind::Question { text, options, freeform, .. } => {
             let labels: Vec<&str> = options.iter().map(|choice| choice.label.as_str()).collect();
             let mode = acp::ElicitationFormMode::new(scope(session, ask), form(&labels, *freeform));
             let request = acp::CreateElicitationRequest::new(acp::ElicitationMode::Form(mode), text.clone());
-            Ok(Question::Elicitation { request, form: false })
+            Ok(Question::Elicitation { request, answer: AnswerForm::Field })
         }
         AskKind::Form { text, schema } => {
             let schema: acp::ElicitationSchema = serde_json::from_value(schema.clone())
                 .map_err(|error| Failure::user(format!("The form cannot be shown: {error}.")))?;
             let mode = acp::ElicitationFormMode::new(scope(session, ask), schema);
             let request = acp::CreateElicitationRequest::new(acp::ElicitationMode::Form(mode), text.clone());
-            Ok(Question::Elicitation { request, form: true })
+            Ok(Question::Elicitation { request, answer: AnswerForm::Data })
         }
     }
 }
@@ -121,26 +128,29 @@ pub(crate) fn permission(response: Option<acp::RequestPermissionResponse>) -> An
     }
 }
 
-/// `form`: the data is the answer, else one of its fields is.
-pub(crate) fn elicitation(response: Option<acp::CreateElicitationResponse>, form: bool) -> Answer {
+/// The answer to an elicitation; `None`: there was no response, or none that can be read.
+pub(crate) fn elicitation(response: Option<acp::CreateElicitationResponse>, form: AnswerForm) -> Answer {
     let accepted = match response.map(|response| response.action) {
         Some(acp::ElicitationAction::Accept(accepted)) => accepted.content.unwrap_or_default(),
-        Some(acp::ElicitationAction::Decline) if form => {
+        Some(acp::ElicitationAction::Decline) if form != AnswerForm::Field => {
             return Answer::Deny { remember: false, reason: None };
         }
         _ => return Answer::Cancelled,
     };
-    if form {
-        return match serde_json::to_value(accepted) {
-            Ok(data) => Answer::Form { data },
-            Err(_) => Answer::Cancelled,
-        };
-    }
     let field = |name: &str| match accepted.get(name).map(serde_json::to_value) {
         Some(Ok(Value::String(text))) if !text.trim().is_empty() => Some(text),
         _ => None,
     };
-    field(ANSWER).or_else(|| field(CHOICE)).map_or(Answer::Cancelled, |text| Answer::Text { text })
+    match form {
+        AnswerForm::Opened(text) => Answer::Text { text },
+        AnswerForm::Data => match serde_json::to_value(accepted) {
+            Ok(data) => Answer::Form { data },
+            Err(_) => Answer::Cancelled,
+        },
+        AnswerForm::Field => {
+            field(ANSWER).or_else(|| field(CHOICE)).map_or(Answer::Cancelled, |text| Answer::Text { text })
+        }
+    }
 }
 
 #[cfg(test)]
@@ -153,7 +163,7 @@ mod tests {
 
     fn asked(kind: AskKind) -> Question {
         let ask = Ask { id: AskId(1), turn: TurnId(1), item: Some(ItemId(4)), kind };
-        question(&SessionId::new("s"), &ask, None).unwrap()
+        question(&SessionId::new("s"), &ask, None, true).unwrap()
     }
 
     #[test]
@@ -206,8 +216,11 @@ mod tests {
             Choice { label: "blue".into(), description: None },
         ];
         let check = |freeform: bool, options: &[Choice], expected: &[&str], required: Option<&str>| {
-            let kind = AskKind::Question { text: "Which?".into(), options: options.to_vec(), freeform };
-            let Question::Elicitation { request, form: false } = asked(kind) else { panic!("a form") };
+            let (text, options) = ("Which?".into(), options.to_vec());
+            let kind = AskKind::Question { text, options, freeform, url: None };
+            let Question::Elicitation { request, answer: AnswerForm::Field } = asked(kind) else {
+                panic!("a form")
+            };
             let value = serde_json::to_value(&request).unwrap();
             assert_eq!(value["message"], "Which?");
             assert_eq!(value["toolCallId"], "item-4");
@@ -223,7 +236,10 @@ mod tests {
 
     #[test]
     fn answers_of_forms_are_read() {
-        let read = |response: Value, form: bool| elicitation(serde_json::from_value(response).ok(), form);
+        let read = |response: Value, is_form: bool| {
+            let form = if is_form { AnswerForm::Data } else { AnswerForm::Field };
+            elicitation(serde_json::from_value(response).ok(), form)
+        };
         let text = |text: &str| Answer::Text { text: text.into() };
         let accept = |content: Value| json!({"action": "accept", "content": content});
         assert_eq!(read(accept(json!({"choice": "red"})), false), text("red"));
@@ -237,5 +253,32 @@ mod tests {
             assert_eq!(read(no, false), Answer::Cancelled);
         }
         assert_eq!(read(json!({"action": "cancel"}), true), Answer::Cancelled);
+    }
+
+    #[test]
+    fn an_address_is_an_elicitation_of_its_own_kind() {
+        let opened = Choice { label: "I have opened it".into(), description: None };
+        let url = "https://id.example.com/a";
+        let kind = AskKind::Question {
+            text: format!("Open {url}"),
+            options: vec![opened],
+            freeform: false,
+            url: Some(url.into()),
+        };
+        let ask = Ask { id: AskId(7), turn: TurnId(1), item: Some(ItemId(4)), kind };
+        let ask_with = |addresses| question(&SessionId::new("s"), &ask, None, addresses).unwrap();
+        let Question::Elicitation { request, answer } = ask_with(true) else { panic!("an elicitation") };
+        let value = serde_json::to_value(&request).unwrap();
+        assert_eq!((&value["mode"], &value["url"]), (&json!("url"), &json!(url)), "{value}");
+        assert!(value["elicitationId"].as_str().is_some_and(|id| id.contains('7')), "{value}");
+        let read = |action: &str| {
+            elicitation(serde_json::from_value(json!({"action": action})).ok(), answer.clone())
+        };
+        assert_eq!(read("accept"), Answer::Text { text: "I have opened it".into() });
+        assert_eq!(read("decline"), Answer::Deny { remember: false, reason: None });
+        assert_eq!(read("cancel"), Answer::Cancelled);
+        let Question::Elicitation { answer: AnswerForm::Field, .. } = ask_with(false) else {
+            panic!("a form, where the client knows no addresses")
+        };
     }
 }

@@ -12,7 +12,7 @@ use rpc::{Fault, Inbound, Responder};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::faults::{AUTH_REQUIRED, fault_of, not_found};
+use crate::faults::{AUTH_REQUIRED, fault_of, session_not_open};
 use crate::from_wire::{self, invalid};
 use crate::server::Server;
 use crate::wire::{acp, method};
@@ -73,6 +73,9 @@ async fn request(server: &mut Server, name: &str, params: &str, responder: Respo
     if !server.features.version_two {
         return handle_request(server, name, params, responder).await;
     }
+    if matches!(name, v2::CANCEL_TOOL_CALL | v2::CANCEL_TERMINAL) {
+        return server.cancel_call(params, responder).await;
+    }
     let asked = serde_json::from_str(params).unwrap_or_default();
     match v2::request(name, asked) {
         Some((name, params)) => handle_request(server, name, &params.to_string(), responder).await,
@@ -92,6 +95,14 @@ async fn handle_request(server: &mut Server, name: &str, params: &str, responder
         method::SESSION_DELETE => with_params(server, params, responder, delete).await,
         method::SESSION_SET_MODE => with_params(server, params, responder, set_mode).await,
         method::SESSION_SET_CONFIG_OPTION => with_params(server, params, responder, set_option).await,
+        method::SESSION_SET_TITLE | method::SESSION_STATUS | method::AUTH_STATUS
+            if !server.features.unstable =>
+        {
+            responder.method_not_found(name);
+        }
+        method::SESSION_SET_TITLE => with_params(server, params, responder, Server::set_title).await,
+        method::SESSION_STATUS => with_params(server, params, responder, Server::session_status).await,
+        method::AUTH_STATUS => server.auth_status(responder).await,
         method::SESSION_NEW
         | method::SESSION_LOAD
         | method::SESSION_RESUME
@@ -145,7 +156,8 @@ fn decode<T: DeserializeOwned>(params: &str) -> Result<T, Fault> {
 async fn initialize(server: &mut Server, params: acp::InitializeRequest, responder: Responder) {
     let has_terminal = from_wire::starts_logins(&params.client_capabilities) && !server.is_remote;
     if let Some(responder) = attach(server, params, responder).await {
-        server.respond(responder, &initialize_response(has_terminal));
+        let response = initialize_response(has_terminal, server.features.unstable);
+        server.respond(responder, &response);
     }
 }
 
@@ -174,26 +186,32 @@ async fn initialize_version_two(server: &mut Server, params: acp::InitializeRequ
     let has_terminal = params.client_capabilities.auth.terminal && !server.is_remote;
     if let Some(responder) = attach(server, params, responder).await {
         server.features.version_two = true;
-        let response = serde_json::to_value(initialize_response(has_terminal)).unwrap_or_default();
+        let response = initialize_response(has_terminal, server.features.unstable);
+        let response = serde_json::to_value(response).unwrap_or_default();
         server.client.respond(responder, Ok(&v2::initialize_response(&response)));
     }
 }
 
 /// The capabilities of this agent in version 1.
-fn initialize_response(has_terminal: bool) -> acp::InitializeResponse {
+fn initialize_response(has_terminal: bool, unstable: bool) -> acp::InitializeResponse {
     let sessions = acp::SessionCapabilities::new()
         .list(acp::SessionListCapabilities::new())
         .delete(acp::SessionDeleteCapabilities::new())
         .resume(acp::SessionResumeCapabilities::new())
         .fork(acp::SessionForkCapabilities::new())
         .additional_directories(acp::SessionAdditionalDirectoriesCapabilities::new())
-        .close(acp::SessionCloseCapabilities::new());
+        .close(acp::SessionCloseCapabilities::new())
+        .title(unstable.then(acp::SessionTitleCapabilities::new))
+        .status(unstable.then(acp::SessionStatusCapabilities::new));
+    let auth = acp::AgentAuthCapabilities::new()
+        .logout(acp::LogoutCapabilities::new())
+        .status(unstable.then(acp::AuthStatusCapabilities::new));
     let capabilities = acp::AgentCapabilities::new()
         .load_session(true)
         .prompt_capabilities(acp::PromptCapabilities::new().image(true).embedded_context(true))
         .mcp_capabilities(acp::McpCapabilities::new().http(true))
         .session_capabilities(sessions)
-        .auth(acp::AgentAuthCapabilities::new().logout(acp::LogoutCapabilities::new()));
+        .auth(auth);
     let configured = acp::AuthMethodAgent::new(CONFIGURED, "Configured model providers").description(
         "Set OPENAI_API_KEY, ANTHROPIC_API_KEY or the like, or run `dragoman login`, then try again."
             .to_owned(),
@@ -407,8 +425,4 @@ async fn delete(server: &mut Server, params: acp::DeleteSessionRequest, responde
             Err(failure) => server.fail(responder, fault_of(&failure)),
         })
         .await;
-}
-
-fn session_not_open(session: &SessionId) -> Fault {
-    not_found(session, "This session is not open here; create, load or resume it first.")
 }

@@ -1,4 +1,4 @@
-//! Failures as errors of the protocol.
+//! Errors of the protocol: their codes, and the error of each failure. Pure.
 
 use domain::{Failure, FailureKind, SessionId};
 use rpc::Fault;
@@ -6,6 +6,11 @@ use serde_json::{json, value::to_raw_value};
 
 pub(crate) const AUTH_REQUIRED: i64 = -32000;
 const NOT_FOUND: i64 = -32002;
+
+/// A session that is not one of this connection.
+pub(crate) fn session_not_open(session: &SessionId) -> Fault {
+    not_found(session, "This session is not open here; create, load or resume it first.")
+}
 
 pub(crate) fn not_found(session: &SessionId, sentence: &str) -> Fault {
     let data = to_raw_value(&json!({"sessionId": session.as_str()})).ok();

@@ -42,6 +42,9 @@ pub(crate) fn starts_logins(capabilities: &acp::ClientCapabilities) -> bool {
     capabilities.auth.terminal || in_meta.is_some_and(|wanted| *wanted == true)
 }
 
+/// The name in `_meta` of the capabilities by which a client asks for unstable methods.
+const UNSTABLE: &str = "unstable";
+
 /// Takes away what the client offers of its own machine: files, terminals, and logins that it would start there.
 pub(crate) fn without_machine(capabilities: &mut acp::ClientCapabilities) {
     capabilities.fs = acp::FileSystemCapabilities::new();
@@ -56,6 +59,12 @@ pub(crate) fn features(capabilities: &acp::ClientCapabilities) -> ClientFeatures
         notices: session.is_some_and(|it| it.notices.is_some()),
         compaction: session.is_some_and(|it| it.compaction.is_some()),
         boolean_options: options.is_some_and(|it| it.boolean.is_some()),
+        addresses: capabilities.elicitation.as_ref().is_some_and(|it| it.url.is_some()),
+        unstable: capabilities
+            .meta
+            .as_ref()
+            .and_then(|meta| meta.get(UNSTABLE))
+            .is_some_and(|it| *it == true),
         version_two: false,
     }
 }

@@ -140,6 +140,7 @@ impl Server {
                 self.answer_prompt(session, &update);
                 self.notify(session, update);
             }
+            Effect::VersionTwo(update) => self.show_update_of_version_two(session, &update),
             Effect::Started => self.show_state(session, State::Running),
             Effect::Ask(id, question) => {
                 ask(self, session, id, question);

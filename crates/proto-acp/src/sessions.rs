@@ -71,7 +71,7 @@ pub(crate) fn replay(server: &mut Server, info: &SessionInfo, facts: Vec<Arc<Rec
                 Effect::Settled(id) => open.retain(|(asked, _)| *asked != id),
                 Effect::Ended(..) => open.clear(),
                 Effect::Started => {}
-                out @ (Effect::Update(_) | Effect::Decline(_) | Effect::Lost(_)) => {
+                out @ (Effect::Update(_) | Effect::VersionTwo(_) | Effect::Decline(_) | Effect::Lost(_)) => {
                     server.apply_effect(session, out);
                 }
             }
@@ -130,9 +130,9 @@ pub(crate) fn ask(server: &mut Server, session: &SessionId, id: AskId, question:
                 };
                 asks::permission(request.decode().await.ok())
             }
-            Question::Elicitation { request, form } => {
+            Question::Elicitation { request, answer } => {
                 let request = outgoing.request(method::ELICITATION, &request, QUESTION_TIMEOUT);
-                asks::elicitation(request.decode().await.ok(), form)
+                asks::elicitation(request.decode().await.ok(), answer)
             }
         };
         let _ = commands.send(Command::answer(session, id, answer)).await;

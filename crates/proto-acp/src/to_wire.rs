@@ -12,10 +12,11 @@ use domain::event::{Channel, EventBody, Fact, Level, Notice, Recorded, SessionUs
 use domain::item::{Item, ItemKind, Part};
 use domain::model::Tokens;
 use domain::tool_call::{ToolCall, ToolState};
-use domain::{Ask, AskId, AskKind, Event, ItemId, Outcome, SessionId, TextCursor, TurnId};
+use domain::{Ask, AskId, AskKind, Event, ItemId, SessionId, TextCursor, TurnId};
 
+use crate::turn_ends::{outcome_text, stop_reason};
 use crate::wire::{ClientFeatures, Effect, acp};
-use crate::{asks, options, tool_calls};
+use crate::{asks, options, terminals, tool_calls, v2};
 
 /// How much of a running tool's output is shown while it runs: the end of it.
 const LIVE: usize = 4096;
@@ -201,14 +202,8 @@ impl Projection {
         match &item.kind {
             ItemKind::UserMessage { text, parts } if ended => self.user_message(item, text, parts, out),
             ItemKind::Command { text } if ended => self.user_message(item, text, &[], out),
-            ItemKind::AgentMessage { text, .. } => {
-                self.append_text(id, Channel::Text, 0, text, out);
-                self.mark_ended(id, ended);
-            }
-            ItemKind::Reasoning { text, .. } => {
-                self.append_text(id, Channel::Reasoning, 0, text, out);
-                self.mark_ended(id, ended);
-            }
+            ItemKind::AgentMessage { text, .. } => self.message(id, Channel::Text, text, ended, out),
+            ItemKind::Reasoning { text, .. } => self.message(id, Channel::Reasoning, text, ended, out),
             ItemKind::ToolCall(call) => self.call(id, call, ended, out),
             ItemKind::Citation { title, url } if ended => {
                 out.push(agent_text(id.to_string(), format!("\n[{title}]({url})\n")));
@@ -241,18 +236,31 @@ impl Projection {
         if item.step == 0 && self.own.contains(&item.turn) {
             return;
         }
-        let mut say = |content: acp::ContentBlock| {
-            out.push(update(acp::SessionUpdate::UserMessageChunk(chunk(item.id.to_string(), content))));
-        };
-        say(text_block(text.to_owned()));
-        for part in parts {
-            if let Part::Image { mime, data } = part {
-                say(acp::ContentBlock::Image(acp::ImageContent::new(data.to_string(), mime.clone())));
+        let images = parts.iter().filter_map(|part| match part {
+            Part::Image { mime, data } => {
+                Some(acp::ContentBlock::Image(acp::ImageContent::new(data.to_string(), mime.clone())))
             }
+            Part::Text { .. } => None,
+        });
+        let blocks = std::iter::once(text_block(text.to_owned())).chain(images);
+        if self.features.version_two {
+            let message = v2::message("user_message", item.id, blocks.collect());
+            return out.push(Effect::VersionTwo(message));
         }
+        let say = |block| acp::SessionUpdate::UserMessageChunk(chunk(item.id.to_string(), block));
+        out.extend(blocks.map(|block| update(say(block))));
     }
 
-    fn mark_ended(&mut self, id: ItemId, ended: bool) {
+    /// A text of the model, which grows until it has ended. Version 2 gets one that has not streamed as a whole.
+    fn message(&mut self, id: ItemId, channel: Channel, text: &str, ended: bool, out: &mut Vec<Effect>) {
+        let shown = self.items.entry(id).or_default();
+        let is_whole = ended && !shown.over && shown.cursor == TextCursor::default() && !text.is_empty();
+        if self.features.version_two && is_whole {
+            let kind = if channel == Channel::Text { "agent_message" } else { "agent_thought" };
+            out.push(Effect::VersionTwo(v2::message(kind, id, vec![text_block(text.to_owned())])));
+        } else {
+            self.append_text(id, channel, 0, text, out);
+        }
         if ended {
             self.items.entry(id).or_default().over = true;
         }
@@ -267,6 +275,10 @@ impl Projection {
         let wrap = match channel {
             Channel::Text => acp::SessionUpdate::AgentMessageChunk,
             Channel::Reasoning => acp::SessionUpdate::AgentThoughtChunk,
+            Channel::ToolOutput if self.features.version_two && shown.terminal.is_some() => {
+                let rest = shown.live_cursor.advance(offset, text);
+                return out.extend(rest.map(|rest| Effect::VersionTwo(terminals::output(id, rest))));
+            }
             Channel::ToolOutput => return out.extend(live_output(id, shown, offset, text)),
             // The input of a call is shown when it is whole.
             Channel::ToolInput => return,
@@ -281,7 +293,16 @@ impl Projection {
             return;
         }
         shown.over = ended;
-        let mut now = tool_calls::fields(call, shown.terminal.as_ref(), self.features.version_two);
+        let is_version_two = self.features.version_two;
+        if is_version_two && (shown.terminal.is_some() || terminals::has_terminal(call)) {
+            follow_terminal(id, call, shown, ended, out);
+        }
+        let mut now = tool_calls::fields(call, shown.terminal.as_ref(), is_version_two);
+        // Version 2 has a status of its own for it.
+        if is_version_two && matches!(call.state, ToolState::Stopped { .. }) {
+            now.status = None;
+        }
+        let is_new_state = shown.call.as_ref().is_none_or(|before| before.status != now.status);
         if call.state == ToolState::Running && !shown.live.is_empty() {
             now.content = Some(tool_calls::live_content(&shown.live));
         }
@@ -298,6 +319,9 @@ impl Projection {
                 });
                 out.extend(fields.map(|fields| call_update(id, fields)));
             }
+        }
+        if is_version_two && is_new_state {
+            out.extend(v2::call_state(id, call).map(Effect::VersionTwo));
         }
         if let ToolState::Waiting { ask } = &call.state {
             shown.waits = Some(*ask);
@@ -331,7 +355,7 @@ impl Projection {
 
     fn ask(&self, ask: &Ask, out: &mut Vec<Effect>) {
         let fields = ask.item.and_then(|item| self.items.get(&item)?.call.clone());
-        match asks::question(&self.session, ask, fields) {
+        match asks::question(&self.session, ask, fields, self.features.addresses) {
             Ok(question) => out.push(Effect::Ask(ask.id, question)),
             Err(failure) => {
                 tracing::warn!(%failure, "an ask cannot be put to the client");
@@ -387,6 +411,19 @@ pub(crate) fn notice_effect(notice: &Notice, features: ClientFeatures) -> Effect
         return update(acp::SessionUpdate::Notice(acp::Notice::new(severity, notice.text.clone())));
     }
     agent_text("notice".to_owned(), format!("{}\n", notice.text))
+}
+
+/// The terminal of a call: it appears, gets what it lacks of the output when the call ends, and ends.
+fn follow_terminal(id: ItemId, call: &ToolCall, shown: &mut Shown, ended: bool, out: &mut Vec<Effect>) {
+    if shown.terminal.is_none() {
+        shown.terminal = Some(acp::TerminalId::new(id.to_string()));
+        out.push(Effect::VersionTwo(terminals::begin(id, call)));
+    }
+    if ended {
+        let rest = shown.live_cursor.advance(0, &call.live_output);
+        out.extend(rest.map(|rest| Effect::VersionTwo(terminals::output(id, rest))));
+        out.push(Effect::VersionTwo(terminals::end(id, call)));
+    }
 }
 
 /// Stands for live output that this connection has missed.
@@ -445,30 +482,4 @@ fn compaction(id: ItemId, summary: &str, ended: bool, features: ClientFeatures) 
         it = it.summary(vec![text_block(summary.to_owned())]);
     }
     Some(update(acp::SessionUpdate::CompactionUpdate(it)))
-}
-
-/// The text that an outcome adds to the chat; a failure is in the response.
-fn outcome_text(outcome: &Outcome) -> Option<String> {
-    match outcome {
-        Outcome::Refused { reason } => Some(format!("The model refused: {reason}\n")),
-        Outcome::Interrupted => Some("This answer was interrupted.\n".to_owned()),
-        Outcome::Done
-        | Outcome::Stopped
-        | Outcome::MaxTokens
-        | Outcome::MaxSteps
-        | Outcome::Repeating
-        | Outcome::Failed { .. } => None,
-    }
-}
-
-fn stop_reason(outcome: &Outcome) -> Result<acp::StopReason, domain::Failure> {
-    match outcome {
-        Outcome::Done => Ok(acp::StopReason::EndTurn),
-        Outcome::Stopped => Ok(acp::StopReason::Cancelled),
-        Outcome::Interrupted => Err(domain::Failure::interrupted()),
-        Outcome::MaxTokens => Ok(acp::StopReason::MaxTokens),
-        Outcome::MaxSteps | Outcome::Repeating => Ok(acp::StopReason::MaxTurnRequests),
-        Outcome::Refused { .. } => Ok(acp::StopReason::Refusal),
-        Outcome::Failed { failure } => Err(failure.clone()),
-    }
 }

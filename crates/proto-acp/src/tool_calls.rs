@@ -63,6 +63,14 @@ pub(crate) fn changed(
     (update != acp::ToolCallUpdateFields::new()).then_some(update)
 }
 
+/// The server of the built-in tools.
+const BUILT_IN: &str = "eca";
+
+/// Whether the engine runs the call: not where an agent of another vendor does.
+pub(crate) fn is_own(call: &ToolCall) -> bool {
+    call.origin == Origin::Mcp || call.server == BUILT_IN
+}
+
 fn name(call: &ToolCall) -> String {
     match call.origin {
         Origin::Native => call.name.clone(),

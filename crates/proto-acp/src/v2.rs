@@ -4,12 +4,18 @@
 //! Knows no engine and no session. Invariants: a message of version 2 never has a member that only version 1 knows; what
 //! version 2 has no word for is left out, not renamed.
 
+use domain::ItemId;
+use domain::tool_call::{ToolCall, ToolState};
 use serde_json::{Map, Value, json};
 
-use crate::wire::method;
+use crate::tool_calls::is_own;
+use crate::wire::{acp, method};
 
 /// The number that a client asks for.
 pub(crate) const VERSION: u64 = 2;
+/// Methods that version 1 does not have.
+pub(crate) const CANCEL_TOOL_CALL: &str = "tool_call/cancel";
+pub(crate) const CANCEL_TERMINAL: &str = "terminal/cancel";
 
 /// The request of version 1 that a request of version 2 stands for; `None`: version 2 has no such method.
 pub(crate) fn request(name: &str, mut params: Value) -> Option<(&'static str, Value)> {
@@ -27,6 +33,9 @@ pub(crate) fn request(name: &str, mut params: Value) -> Option<(&'static str, Va
         "session/delete" => method::SESSION_DELETE,
         "session/prompt" => method::SESSION_PROMPT,
         "session/set_config_option" => method::SESSION_SET_CONFIG_OPTION,
+        method::SESSION_SET_TITLE => method::SESSION_SET_TITLE,
+        method::SESSION_STATUS => method::SESSION_STATUS,
+        method::AUTH_STATUS => method::AUTH_STATUS,
         _ => return None,
     };
     if let Some(members) = params.as_object_mut() {
@@ -63,6 +72,9 @@ pub(crate) fn initialize_params(params: &Value) -> Value {
     ours.insert("auth".into(), json!({"terminal": capabilities["auth"]["terminal"].is_object()}));
     // All of this belongs to version 2.
     ours.insert("session".into(), json!({"notices": {}, "compaction": {}, "configOptions": {"boolean": {}}}));
+    if capabilities["_meta"].is_object() {
+        ours.insert("_meta".into(), capabilities["_meta"].clone());
+    }
     json!({"protocolVersion": 1, "clientInfo": params["info"], "clientCapabilities": ours})
 }
 
@@ -77,19 +89,30 @@ pub(crate) fn initialize_response(response: &Value) -> Value {
         }
         known
     });
+    let mut capabilities = json!({
+        "session": {
+            "prompt": {"image": {}, "embeddedContext": {}},
+            "mcp": {"stdio": {}, "http": {}},
+            "delete": {},
+            "additionalDirectories": {},
+            "fork": {},
+        },
+        "auth": {},
+    });
+    let (theirs, ours) = (&response["agentCapabilities"], &mut capabilities);
+    // Of clients that ask for what is unstable.
+    for name in ["title", "status"] {
+        if theirs["sessionCapabilities"][name].is_object() {
+            ours["session"][name] = json!({});
+        }
+    }
+    if theirs["auth"]["status"].is_object() {
+        ours["auth"]["status"] = json!({});
+    }
     json!({
         "protocolVersion": VERSION,
         "info": response["agentInfo"],
-        "capabilities": {
-            "session": {
-                "prompt": {"image": {}, "embeddedContext": {}},
-                "mcp": {"stdio": {}, "http": {}},
-                "delete": {},
-                "additionalDirectories": {},
-                "fork": {},
-            },
-            "auth": {},
-        },
+        "capabilities": capabilities,
         "authMethods": methods.collect::<Vec<_>>(),
     })
 }
@@ -187,6 +210,30 @@ pub(crate) fn permission(request: &Value) -> Value {
     })
 }
 
+/// A message as a whole: of the user, or of the model where it has not streamed.
+pub(crate) fn message(kind: &str, id: ItemId, content: Vec<acp::ContentBlock>) -> Value {
+    json!({"sessionUpdate": kind, "messageId": id.to_string(), "content": content})
+}
+
+/// What version 1 has no word for in the state of a call: whether it can be canceled, and that it was.
+pub(crate) fn call_state(id: ItemId, call: &ToolCall) -> Option<Value> {
+    let mut update = json!({"sessionUpdate": "tool_call_update", "toolCallId": id.to_string()});
+    match &call.state {
+        ToolState::Running if is_own(call) => update["capabilities"] = json!({"cancel": {}}),
+        ToolState::Stopped { .. } => {
+            update["status"] = json!("cancelled");
+            update["capabilities"] = Value::Null;
+        }
+        ToolState::Done if is_own(call) => update["capabilities"] = Value::Null,
+        ToolState::Done
+        | ToolState::Running
+        | ToolState::Preparing
+        | ToolState::Waiting { .. }
+        | ToolState::Rejected { .. } => return None,
+    }
+    Some(update)
+}
+
 /// What a session does now.
 pub(crate) enum State {
     Running,
@@ -228,7 +275,7 @@ mod tests {
         let set = json!({"sessionId": "s", "configId": "mode", "type": "id", "value": "plan"});
         let (_, params) = request("session/set_config_option", set).unwrap();
         assert_eq!(params, json!({"sessionId": "s", "configId": "mode", "value": "plan"}));
-        for gone in ["authenticate", "session/load", "session/set_mode", "tool_call/cancel", "x"] {
+        for gone in ["authenticate", "session/load", "session/set_mode", "x"] {
             assert_eq!(request(gone, json!({})), None, "{gone}");
         }
     }

@@ -3,10 +3,12 @@
 //!
 //! Invariant: does nothing on a connection of version 1.
 
-use domain::SessionId;
-use rpc::Fault;
+use domain::{Command, ItemId, SessionId};
+use rpc::{Fault, Responder};
 use serde_json::{Value, json};
 
+use crate::faults::session_not_open;
+use crate::from_wire::invalid;
 use crate::server::Server;
 use crate::v2::{self, State};
 use crate::wire::{acp, method};
@@ -45,6 +47,39 @@ impl Server {
         {
             self.name_prompt(session, &id.to_string());
         }
+    }
+
+    /// An update that version 1 does not have.
+    pub(crate) fn show_update_of_version_two(&mut self, session: &SessionId, update: &Value) {
+        if update["sessionUpdate"] == "user_message"
+            && let Some(id) = update["messageId"].as_str()
+        {
+            self.name_prompt(session, id);
+        }
+        self.send_update(session, update);
+    }
+
+    /// Stops one running call. Its end is an update; the turn goes on.
+    pub(crate) async fn cancel_call(&mut self, params: &str, responder: Responder) {
+        let params: Value = serde_json::from_str(params).unwrap_or_default();
+        let session = SessionId::new(params["sessionId"].as_str().unwrap_or_default());
+        if !self.sessions.contains_key(&session) {
+            return responder.fail(session_not_open(&session));
+        }
+        // A terminal has the id of its call.
+        let id = params["toolCallId"].as_str().or_else(|| params["terminalId"].as_str());
+        let Some(call) = id.and_then(ItemId::parse) else {
+            return responder.fail(invalid("There is no such call."));
+        };
+        self.engine
+            .call(
+                |reply| Command::CancelCall { session, call, reply },
+                move |server, done| match done {
+                    Ok(()) => server.client.respond(responder, Ok(&json!({}))),
+                    Err(failure) => server.fail(responder, invalid(failure.to_string())),
+                },
+            )
+            .await;
     }
 
     fn name_prompt(&mut self, session: &SessionId, id: &str) {

@@ -27,6 +27,9 @@ pub(crate) mod method {
     pub(crate) const SESSION_CANCEL: &str = AGENT.session_cancel;
     pub(crate) const SESSION_SET_MODE: &str = AGENT.session_set_mode;
     pub(crate) const SESSION_SET_CONFIG_OPTION: &str = AGENT.session_set_config_option;
+    pub(crate) const SESSION_SET_TITLE: &str = AGENT.session_set_title;
+    pub(crate) const SESSION_STATUS: &str = AGENT.session_status;
+    pub(crate) const AUTH_STATUS: &str = AGENT.auth_status;
     pub(crate) const CANCEL_REQUEST: &str = PROTOCOL_LEVEL_METHOD_NAMES.cancel_request;
 
     // The agent calls these.
@@ -51,6 +54,10 @@ pub(crate) struct ClientFeatures {
     pub compaction: bool,
     /// On/off configuration options.
     pub boolean_options: bool,
+    /// Elicitations that send the user to an address.
+    pub addresses: bool,
+    /// The client asks for methods that the schema marks as unstable.
+    pub unstable: bool,
     /// The connection speaks version 2.
     pub version_two: bool,
 }
@@ -59,6 +66,8 @@ pub(crate) struct ClientFeatures {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Effect {
     Update(acp::SessionUpdate),
+    /// An update that version 2 alone has.
+    VersionTwo(serde_json::Value),
     /// A person must be asked.
     Ask(AskId, Question),
     /// The client cannot show this ask.
@@ -77,9 +86,16 @@ pub(crate) enum Effect {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Question {
     Permission(acp::RequestPermissionRequest),
-    /// `form`: the answer is the form's data, else the text of one of its fields.
-    Elicitation {
-        request: acp::CreateElicitationRequest,
-        form: bool,
-    },
+    Elicitation { request: acp::CreateElicitationRequest, answer: AnswerForm },
+}
+
+/// What the answer to an elicitation is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum AnswerForm {
+    /// The text of one of the form's fields.
+    Field,
+    /// The form's data.
+    Data,
+    /// The user went to an address: this text.
+    Opened(String),
 }

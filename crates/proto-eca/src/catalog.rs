@@ -189,6 +189,7 @@ pub(crate) fn server_updated(server: ToolServer) -> ServerUpdated {
             args: server.args,
             url: server.url,
             disabled: server.status == ServerStatus::Disabled,
+            has_auth: server.has_login,
             error: server.error,
             prompts: server.prompts.into_iter().map(offered_prompt).collect(),
             resources: server.resources.into_iter().map(offered_resource).collect(),

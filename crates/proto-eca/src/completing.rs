@@ -1,14 +1,17 @@
 //! `completion/inline`: one model call that continues the text at the cursor.
 //!
 //! Must not know chats. Invariants: a new request ends the one before it at once, with an empty answer and without another
-//! token from the model; the answer carries the version of the text that it is for.
+//! token from the model; the answer carries the version of the text that it is for; characters that were typed as the last
+//! answer proposed them cost no call.
 
 use std::time::Duration;
 
 use domain::Command;
 use domain::command::Completion;
+use domain::middle::Middle;
 use tokio::sync::oneshot;
 
+use crate::proposal::{Cursor, Proposal};
 use crate::reply::Reply;
 use crate::rewriting::without_fences;
 use crate::server::Server;
@@ -29,24 +32,50 @@ const SYSTEM: &str = "You complete code in an editor. The user's message is a pi
 
 pub(crate) async fn complete(server: &mut Server, params: CompletionParams, reply: Reply<CompletionInline>) {
     let Some(position) = params.position else { return reply.missing("position") };
+    let (before, after) = split(&params.doc_text, position);
+    let cursor = Cursor { path: params.path.clone(), before: before.into(), after: after.into() };
+    let doc_version = params.doc_version;
+    let range = Range { start: position, end: position };
+    let item = move |text: &str| CompletionItem { text: text.to_owned(), doc_version, range };
+    if let Some(rest) = server.proposal.as_ref().and_then(|proposal| proposal.rest_at(&cursor)) {
+        let items = vec![item(rest)];
+        // One that is under way is for a text that is gone.
+        server.completing = None;
+        return server.respond(reply, Ok(CompletionResult::Items { items }));
+    }
     let completion = Completion {
         purpose: "completion".into(),
         system: SYSTEM.into(),
         messages: vec![message(&params, position)],
         output_schema: None,
+        middle: Some(middle(&cursor)),
         model: None,
         no_local: false,
         gate: Default::default(),
         deadline: TIMEOUT,
     };
-    let doc_version = params.doc_version;
-    let items = move |answer: &str| {
+    let items = move |server: &mut Server, answer: &str| {
         let text = without_fences(answer);
-        let range = Range { start: position, end: position };
-        let item = || CompletionItem { text: text.to_owned(), doc_version, range };
-        (!text.trim().is_empty()).then(item).into_iter().collect()
+        if text.trim().is_empty() {
+            return Vec::new();
+        }
+        server.proposal = Some(Proposal { cursor, text: text.to_owned() });
+        vec![item(text)]
     };
     ask(server, completion, reply, items).await;
+}
+
+/// The text near the cursor.
+fn middle(cursor: &Cursor) -> Middle {
+    let Cursor { path, before, after } = cursor;
+    let (before, after) = near(before, after);
+    Middle { path: path.clone(), before: before.to_owned(), after: after.to_owned() }
+}
+
+fn near<'a>(before: &'a str, after: &'a str) -> (&'a str, &'a str) {
+    let start = before.char_indices().rev().nth(BEFORE).map_or(0, |(at, _)| at);
+    let end = after.char_indices().nth(AFTER).map_or(after.len(), |(at, _)| at);
+    (&before[start..], &after[..end])
 }
 
 /// Asks the model and answers with the items that its text makes. The next request of this kind ends it.
@@ -54,7 +83,7 @@ pub(crate) async fn ask<M: Method<Result = CompletionResult> + 'static>(
     server: &mut Server,
     completion: Completion,
     reply: Reply<M>,
-    items: impl FnOnce(&str) -> Vec<CompletionItem> + Send + 'static,
+    items: impl FnOnce(&mut Server, &str) -> Vec<CompletionItem> + Send + 'static,
 ) {
     // The sender of the request before is dropped, which ends it.
     let (ended, end) = oneshot::channel::<()>();
@@ -70,7 +99,7 @@ pub(crate) async fn ask<M: Method<Result = CompletionResult> + 'static>(
     server.engine.later(work, move |server, completed| {
         let result = match completed {
             None => CompletionResult::Items { items: Vec::new() },
-            Some(Ok(completed)) => CompletionResult::Items { items: items(&completed.text) },
+            Some(Ok(completed)) => CompletionResult::Items { items: items(server, &completed.text) },
             Some(Err(failure)) => CompletionResult::Problem {
                 error: CompletionProblem { kind: "error", message: failure.to_string() },
             },
@@ -82,10 +111,9 @@ pub(crate) async fn ask<M: Method<Result = CompletionResult> + 'static>(
 /// The text around the cursor, with the cursor marked.
 pub(crate) fn message(params: &CompletionParams, position: LinePosition) -> String {
     let (before, after) = split(&params.doc_text, position);
-    let before_start = before.char_indices().rev().nth(BEFORE).map_or(0, |(at, _)| at);
-    let after_end = after.char_indices().nth(AFTER).map_or(after.len(), |(at, _)| at);
+    let (before, after) = near(before, after);
     let place = params.path.as_ref().map(|path| format!("File: {path}\n")).unwrap_or_default();
-    format!("{place}{}{CURSOR}{}", &before[before_start..], &after[..after_end])
+    format!("{place}{before}{CURSOR}{after}")
 }
 
 /// The text before and after a place; one outside of the text is its nearest end.

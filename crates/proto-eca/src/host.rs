@@ -135,7 +135,7 @@ pub(crate) fn ask_user(server: &mut Server, session: &SessionId, ask: &Ask) {
     let (session, id, kind) = (session.clone(), ask.id, ask.kind.clone());
     tokio::spawn(async move {
         let answer = match kind {
-            AskKind::Question { text, options, freeform } => {
+            AskKind::Question { text, options, freeform, .. } => {
                 let options = options
                     .into_iter()
                     .map(|choice| QuestionOption { label: choice.label, description: choice.description });

@@ -25,6 +25,7 @@ mod newest_page;
 mod next_edit;
 mod pending_logins;
 mod prompting;
+mod proposal;
 mod providers;
 mod queries;
 mod replaying;

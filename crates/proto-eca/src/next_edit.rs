@@ -33,13 +33,14 @@ pub(crate) async fn predict(server: &mut Server, params: NextEditParams, reply: 
         system: SYSTEM.into(),
         messages: vec![message(&params, position)],
         output_schema: None,
+        middle: None,
         model: None,
         no_local: false,
         gate: Default::default(),
         deadline: TIMEOUT,
     };
     let document = params.document;
-    let items = move |answer: &str| {
+    let items = move |_: &mut Server, answer: &str| {
         let edit = read_edit(answer).and_then(|edit| place(&document.doc_text, position, edit));
         let item = |(text, range)| CompletionItem { text, doc_version: document.doc_version, range };
         edit.map(item).into_iter().collect()

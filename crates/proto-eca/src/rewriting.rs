@@ -42,6 +42,7 @@ pub(crate) async fn rewrite(server: &mut Server, params: RewriteParams, reply: R
         system: SYSTEM.into(),
         messages: vec![format!("{place}<text>\n{text}\n</text>\n\n{prompt}")],
         output_schema: None,
+        middle: None,
         model: Some(model.clone()),
         no_local: false,
         gate: Default::default(),

@@ -66,6 +66,7 @@ pub async fn serve(engine: Engine, transport: Transport, options: ServeOptions) 
         unopened: HashMap::new(),
         memory_told: HashSet::new(),
         completing: None,
+        proposal: None,
     };
     run(&mut server, inbox, peer.ended()).await;
     // A client that closed its side may still wait for answers.

@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::dialect_interface::{Dialect, Projection};
 use crate::faults::fault_of;
+use crate::proposal::Proposal;
 use crate::reply::Reply;
 use crate::sent::{PendingLogins, SentCatalog, SentProviders};
 use crate::wire::notifications::{Notification, Outbound};
@@ -76,6 +77,8 @@ pub(crate) struct Server {
     pub memory_told: HashSet<SessionId>,
     /// Ends the inline completion that is under way when it is dropped.
     pub completing: Option<oneshot::Sender<()>>,
+    /// The inline completion that was shown last.
+    pub proposal: Option<Proposal>,
 }
 
 impl Server {

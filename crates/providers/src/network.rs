@@ -46,7 +46,8 @@ fn load(settings: &config::NetworkSettings) -> Result<NetworkSettings, Failure> 
         None => None,
     };
     // The client itself reads HTTP_PROXY and similar variables.
-    Ok(NetworkSettings { authorities, identity, ..NetworkSettings::default() })
+    let connect_timeout = settings.connect_timeout;
+    Ok(NetworkSettings { authorities, identity, connect_timeout, ..NetworkSettings::default() })
 }
 
 fn read(path: &Path, setting: &str) -> Result<Vec<u8>, Failure> {

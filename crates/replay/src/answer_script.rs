@@ -11,7 +11,7 @@ use domain::tool::{Review, ToolResult};
 use domain::tool_call::{RejectedBy, ToolCall, ToolState};
 use domain::{Ask, Failure, ItemId};
 use engine::approval::{ApprovalDecision, Decision};
-use engine::recorded::{REPEATED, parse_input};
+use engine::recorded::{REPEATED, STOPPED_BY_USER, parse_input};
 
 use super::turn_end::TurnEnd;
 
@@ -82,6 +82,8 @@ pub(super) enum Run {
     Ends(ToolResult),
     /// It ends when the turn is stopped.
     EndsAtStop(ToolResult),
+    /// The user stops this call alone.
+    StoppedAlone(ToolResult),
     Hangs,
 }
 
@@ -352,10 +354,10 @@ fn first_text(call: &ToolCall) -> String {
 
 fn run_of(record: &ItemRecord, call: &ToolCall, reviewed: &ToolCall, later_ran: bool, end: &TurnEnd) -> Run {
     let mut parts = call.result.clone();
-    // The engine adds this by itself.
-    if parts.last() == Some(&Part::text(REPEATED)) {
-        parts.pop();
-    }
+    // The engine adds these by itself.
+    let mut take = |text: &str| parts.pop_if(|last| *last == Part::text(text)).is_some();
+    take(REPEATED);
+    let is_stopped_alone = take(STOPPED_BY_USER);
     let result = ToolResult {
         parts,
         error: call.error,
@@ -366,6 +368,7 @@ fn run_of(record: &ItemRecord, call: &ToolCall, reviewed: &ToolCall, later_ran: 
     match &call.state {
         _ if !record.ended && !later_ran => Run::Hangs,
         ToolState::Stopped { .. } if *end == TurnEnd::Itself(Outcome::Stopped) => Run::EndsAtStop(result),
+        ToolState::Stopped { .. } if is_stopped_alone => Run::StoppedAlone(result),
         _ => Run::Ends(result),
     }
 }

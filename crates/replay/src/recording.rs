@@ -440,6 +440,10 @@ impl Tool for RecordedTool {
                     call.cancel.cancelled().await;
                     result
                 }
+                Run::StoppedAlone(result) => {
+                    call.cancel.cancel();
+                    result
+                }
                 Run::Hangs => std::future::pending().await,
             }
         })

@@ -417,9 +417,7 @@ fn rule(command: &Command) -> Rule<'_> {
         Command::Load { session, .. }
         | Command::Preview { session, .. }
         | Command::Read { session, .. }
-        | Command::Close { session, .. } => {
-            needs(Role::View, Some(session), None)
-        }
+        | Command::Close { session, .. } => needs(Role::View, Some(session), None),
         Command::Open { .. } => needs(Role::Drive, None, Some("open")),
         Command::Fork { session, .. } => needs(Role::Drive, Some(session), Some("fork")),
         Command::Rollback { session, .. } => needs(Role::Drive, Some(session), Some("rollback")),
@@ -427,7 +425,9 @@ fn rule(command: &Command) -> Rule<'_> {
         Command::Configure { session, .. } => needs(Role::Drive, session.as_ref(), Some("configure")),
         Command::Prompt { session, .. } => needs(Role::Drive, Some(session), Some("prompt")),
         Command::Steer { session, .. } => needs(Role::Drive, Some(session), Some("steer")),
-        Command::Cancel { session } => needs(Role::Drive, Some(session), Some("stop")),
+        Command::Cancel { session } | Command::CancelCall { session, .. } => {
+            needs(Role::Drive, Some(session), Some("stop"))
+        }
         Command::Answer { session, .. } => needs(Role::Drive, Some(session), Some("answer")),
         Command::Contexts { session, .. }
         | Command::SlashCommands { session, .. }
@@ -444,10 +444,10 @@ fn rule(command: &Command) -> Rule<'_> {
             Rule::Needs { role: Role::Admin, chat: None, entered: true, action: Some("server") }
         }
         Command::Providers { .. } => inside(Role::Admin, None),
-        // The user's own facts.
-        Command::Memory { .. } => Rule::Nobody,
-        // Of all chats, also of those in other folders.
-        Command::Jobs { .. } | Command::StopJob { .. } | Command::JobOutput { .. } => Rule::Nobody,
+        // The user's own facts; jobs of all chats, also of those in other folders.
+        Command::Memory { .. } | Command::Jobs { .. } | Command::StopJob { .. } | Command::JobOutput { .. } => {
+            Rule::Nobody
+        }
         // The accounts of the server's owner.
         Command::Login { .. } | Command::FinishLogin { .. } | Command::Logout { .. } => Rule::Nobody,
     }

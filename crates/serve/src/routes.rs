@@ -39,8 +39,8 @@ const SHARING: &str = "All users of this server share its operating-system accou
 const RUNNING_DEADLINE: Duration = Duration::from_secs(3);
 
 /// The largest body of a path, in bytes.
-pub fn body_limit(_path: &str) -> usize {
-    2 << 20
+pub fn body_limit(path: &str) -> usize {
+    if path == "/acp" { crate::http_editors::LARGEST_MESSAGE } else { 2 << 20 }
 }
 
 /// No path is open: nothing sends a browser here from elsewhere.

@@ -292,8 +292,8 @@ impl RequestPolicy for ServerPolicy {
         Ok(())
     }
 
-    fn body_limit(&self, area: Area, _path: &str) -> usize {
-        if area == Area::Login { LOGIN_BYTES } else { routes::body_limit("") }
+    fn body_limit(&self, area: Area, path: &str) -> usize {
+        if area == Area::Login { LOGIN_BYTES } else { routes::body_limit(path) }
     }
 
     fn headers(&self, area: Area) -> Vec<(HeaderName, &'static str)> {

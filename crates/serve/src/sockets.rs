@@ -9,36 +9,30 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use domain::link::Engine;
 use domain::{BoxFuture, CancellationToken};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use remote::{CONNECTION_ID, Channel, Limits, RESUME, RunEnd, Side};
-use rpc::{Framing, Messages, Transport};
+use rpc::Messages;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use web::ApiError;
+
+use crate::http_connection::HttpConnection;
+use crate::protocol::{self, Endpoint};
 
 /// Connections of all callers, and of one.
 const MOST: usize = 64;
 const MOST_OF_ONE: usize = 16;
 /// How long the client may take between the answer to its upgrade and the WebSocket.
 const UPGRADE_DEADLINE: Duration = Duration::from_secs(20);
-/// How long a protocol may take to end.
-const END_DEADLINE: Duration = Duration::from_secs(20);
 /// How long a lost connection is kept on which nothing came yet, or whose protocol has ended.
 const SHORT_WAIT: Duration = Duration::from_secs(30);
-/// Bytes between a connection and its protocol.
-const PIPE_BYTES: usize = 64 << 10;
-/// The largest message of a protocol to its client.
-const LARGEST_ANSWER: usize = 64 << 20;
 const LONGEST_TOKEN: usize = 512;
 
 /// What a token opens.
@@ -52,17 +46,6 @@ pub struct Entrance {
 }
 
 type Admit = Box<dyn Fn(String) -> BoxFuture<'static, Result<Entrance, ApiError>> + Send + Sync>;
-type Serve = fn(Engine, Transport) -> BoxFuture<'static, io::Result<()>>;
-
-/// A protocol at a path.
-#[derive(Clone, Copy)]
-pub struct Endpoint {
-    pub path: &'static str,
-    /// How the protocol frames its messages on standard streams.
-    pub framing: Framing,
-    pub serve: Serve,
-}
-
 /// Cheap to clone.
 #[derive(Clone)]
 pub struct Sockets(Arc<Shared>);
@@ -77,7 +60,13 @@ struct Shared {
 struct Known {
     caller: String,
     path: &'static str,
-    attach: mpsc::Sender<Attach>,
+    link: Link,
+}
+
+/// How a connection reaches its client.
+enum Link {
+    Socket(mpsc::Sender<Attach>),
+    Http(Arc<HttpConnection>),
 }
 
 /// One WebSocket on its way to its connection.
@@ -104,35 +93,59 @@ impl Sockets {
         Self(Arc::new(Shared { admit, kept, connections: Mutex::default() }))
     }
 
-    /// The routes; each path is one of `Site::is_client`.
-    pub fn routes(&self, endpoints: &[Endpoint]) -> Router {
-        let mut router = Router::new();
-        for endpoint in endpoints {
-            let state = (self.clone(), *endpoint);
-            router = router.merge(Router::new().route(endpoint.path, get(upgrade)).with_state(state));
-        }
-        router
-    }
-
     fn connections(&self) -> MutexGuard<'_, HashMap<String, Known>> {
         self.0.connections.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
+    /// What a token opens, or why it does not.
+    pub(crate) async fn admit(&self, token: String) -> Result<Entrance, ApiError> {
+        (self.0.admit)(token).await
+    }
+
+    /// Adds a connection to the list; its id.
+    fn register(&self, caller: String, path: &'static str, link: Link) -> Result<String, ApiError> {
+        let id = web::random_id().map_err(|error| ApiError::internal(error.to_string()))?;
+        let mut connections = self.connections();
+        let of_caller = connections.values().filter(|known| known.caller == caller).count();
+        if connections.len() >= MOST || of_caller >= MOST_OF_ONE {
+            let status = StatusCode::TOO_MANY_REQUESTS;
+            return Err(ApiError::new(status, "tooMany", "Too many editors are connected.")
+                .hint("Close one of them, or try again later."));
+        }
+        connections.insert(id.clone(), Known { caller, path, link });
+        Ok(id)
+    }
+
+    /// Lists a connection by plain requests until it ends.
+    pub(crate) fn add_http(
+        &self,
+        caller: String,
+        path: &'static str,
+        connection: Arc<HttpConnection>,
+    ) -> Result<String, ApiError> {
+        let id = self.register(caller, path, Link::Http(connection.clone()))?;
+        let (sockets, name) = (self.clone(), id.clone());
+        tokio::spawn(async move {
+            connection.ended.cancelled().await;
+            sockets.connections().remove(&name);
+        });
+        Ok(id)
+    }
+
+    /// The connection by plain requests with this id, where it is this caller's.
+    pub(crate) fn find_http(&self, id: &str, caller: &str, path: &str) -> Option<Arc<HttpConnection>> {
+        let connections = self.connections();
+        let known = connections.get(id).filter(|known| known.caller == caller && known.path == path)?;
+        match &known.link {
+            Link::Http(connection) => Some(connection.clone()),
+            Link::Socket(_) => None,
+        }
+    }
+
     /// Registers a new connection and starts its protocol.
     fn open(&self, endpoint: Endpoint, entrance: Entrance, resumes: bool) -> Result<String, ApiError> {
-        let id = web::random_id().map_err(|error| ApiError::internal(error.to_string()))?;
         let (attach, attaches) = mpsc::channel(4);
-        {
-            let mut connections = self.connections();
-            let of_caller = connections.values().filter(|known| known.caller == entrance.caller).count();
-            if connections.len() >= MOST || of_caller >= MOST_OF_ONE {
-                let status = StatusCode::TOO_MANY_REQUESTS;
-                return Err(ApiError::new(status, "tooMany", "Too many editors are connected.")
-                    .hint("Close one of them, or try again later."));
-            }
-            let known = Known { caller: entrance.caller, path: endpoint.path, attach };
-            connections.insert(id.clone(), known);
-        }
+        let id = self.register(entrance.caller, endpoint.path, Link::Socket(attach))?;
         let (sockets, name) = (self.clone(), id.clone());
         let Entrance { engine, ended, .. } = entrance;
         tokio::spawn(async move {
@@ -159,7 +172,10 @@ impl Sockets {
             let known = connections.get(id);
             let known =
                 known.filter(|it| caller.is_none_or(|caller| caller == (it.caller.as_str(), it.path)));
-            known.map(|known| known.attach.clone())
+            known.and_then(|known| match &known.link {
+                Link::Socket(attach) => Some(attach.clone()),
+                Link::Http(_) => None,
+            })
         };
         let missing = || ApiError::not_found("There is no such connection.").hint("Connect without its id.");
         let attach = attach.ok_or_else(missing)?;
@@ -169,7 +185,10 @@ impl Sockets {
     }
 }
 
-async fn upgrade(State((sockets, endpoint)): State<(Sockets, Endpoint)>, mut request: Request) -> Response {
+pub(crate) async fn upgrade(
+    State((sockets, endpoint)): State<(Sockets, Endpoint)>,
+    mut request: Request,
+) -> Response {
     let upgraded = async {
         let wanted = Wanted::read(request.headers())?;
         let entrance = (sockets.0.admit)(wanted.token).await?;
@@ -246,7 +265,7 @@ impl Wanted {
 }
 
 /// The token of the one `Authorization` header.
-fn bearer(headers: &HeaderMap) -> Result<String, ApiError> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Result<String, ApiError> {
     let refused = || {
         ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", "A token is needed here.")
             .hint("Send it as `Authorization: Bearer TOKEN`.")
@@ -267,24 +286,11 @@ async fn keep(
     kept: Option<Duration>,
     attaches: mpsc::Receiver<Attach>,
 ) -> io::Result<()> {
-    let (near, far) = tokio::io::duplex(PIPE_BYTES);
-    let (input, output) = tokio::io::split(far);
-    let served: JoinHandle<_> = tokio::spawn((endpoint.serve)(engine, Transport::stream(input, output)));
-    let (input, output) = tokio::io::split(near);
-    let Messages { incoming, outgoing, .. } =
-        rpc::messages(endpoint.framing, LARGEST_ANSWER, Transport::stream(input, output))?;
+    let (running, Messages { incoming, outgoing, .. }) = protocol::start(endpoint, engine)?;
     let channel = Channel::new(Side::Server, Limits::default(), kept.is_some(), outgoing, incoming);
     carry(channel.until(ended.clone(), crate::caller::ENDED), kept, attaches, &ended).await;
     // The protocol has read the end of its input now.
-    let mut served = served;
-    match timeout(END_DEADLINE, &mut served).await {
-        Ok(Ok(ended)) => ended,
-        Ok(Err(error)) => Err(io::Error::other(error)),
-        Err(_) => {
-            served.abort();
-            Err(io::Error::from(io::ErrorKind::TimedOut))
-        }
-    }
+    running.end().await
 }
 
 /// `kept`: how long a lost connection waits for another WebSocket; `None`: it ends at once.

@@ -245,7 +245,7 @@ fn ask_value(ask: &Ask) -> Value {
             let keys: Vec<_> = keys.iter().map(|key| visible_source(key)).collect();
             json!({"type": "approval", "text": visible_source(reason), "remembers": keys})
         }
-        AskKind::Question { text, options, freeform } => {
+        AskKind::Question { text, options, freeform, .. } => {
             let option = |choice: &domain::ask::Choice| json!({"label": choice.label, "description": choice.description});
             json!({
                 "type": "question", "text": visible_source(text), "isFree": freeform,

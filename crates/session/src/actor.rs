@@ -141,6 +141,9 @@ impl<S: SessionWork> Actor<S> {
                     self.session.request_stop();
                 }
             }
+            Command::CancelCall { call, reply, .. } => {
+                let _ = reply.send(self.session.running_calls.stop(call));
+            }
             Command::Answer { ask, answer, reply, .. } => {
                 let _ = reply.send(self.settle(frontend.as_ref(), ask, answer));
             }

@@ -23,6 +23,7 @@ mod pending_ask;
 pub mod refusal;
 mod remembered;
 mod remote;
+mod running_calls;
 mod session_core;
 pub mod start;
 pub mod state;
@@ -33,6 +34,7 @@ pub use crate::session_core::{LoadedSession, SessionCore, SessionParts, load};
 pub use actor_data::{Actor, Message};
 pub use attached_frontend::{AttachedFrontend, EditorHandle};
 pub use remembered::{Remembered, RememberedApprovals};
+pub use running_calls::RunningCalls;
 pub use start::{Create, Start};
 pub use work::SessionWork;
 

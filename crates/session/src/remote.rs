@@ -93,7 +93,7 @@ impl<S: SessionWork> Actor<S> {
             | Command::Rollback { .. }
             | Command::Flag { .. }
             | Command::Steer { .. } => true,
-            Command::Cancel { .. } | Command::Answer { .. } => false,
+            Command::Cancel { .. } | Command::CancelCall { .. } | Command::Answer { .. } => false,
             _ => return Some(command),
         };
         if self.remote.as_ref().is_some_and(|remote| remote.link.commands.is_closed()) {

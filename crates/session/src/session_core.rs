@@ -16,6 +16,7 @@ use crate::asks::Asks;
 use crate::log::{Audience, Journal, PendingCommit, SessionLog, StateGuard};
 use crate::offered_tools::OfferedTools;
 use crate::remembered::RememberedApprovals;
+use crate::running_calls::RunningCalls;
 use crate::state::State;
 use crate::steering::Steering;
 
@@ -32,6 +33,7 @@ pub struct SessionCore {
     pub closed: CancellationToken,
     /// The running turn, and what stops it.
     running: Mutex<Option<(TurnId, CancellationToken)>>,
+    pub running_calls: RunningCalls,
     /// Where the provider keeps the written history.
     pub written: WrittenPlace,
     pub offered_tools: OfferedTools,
@@ -94,6 +96,7 @@ impl SessionCore {
             roots,
             closed: CancellationToken::new(),
             running: Mutex::default(),
+            running_calls: RunningCalls::default(),
             written: WrittenPlace::default(),
             offered_tools: OfferedTools::default(),
             approvals: RememberedApprovals::default(),

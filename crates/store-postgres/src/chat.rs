@@ -26,7 +26,7 @@ const COUNT_PAGE: i64 = 1000;
 pub(crate) struct Page {
     pub(crate) facts: Vec<EncodedFact>,
     /// The words of each fact that can be searched, else an empty text.
-    words: Vec<String>,
+    pub(crate) words: Vec<String>,
     /// The time of each fact, where another store gave it.
     times: Vec<Option<i64>>,
 }
@@ -40,6 +40,11 @@ impl Page {
         };
         let facts = facts.iter().map(EncodedFact::new).collect::<Result<_, _>>()?;
         Ok(Self { facts, words, times })
+    }
+
+    /// The database gives the facts their time.
+    pub(crate) fn has_own_times(&self) -> bool {
+        self.times.iter().all(Option::is_none)
     }
 
     pub(crate) fn size(&self) -> usize {
@@ -246,13 +251,13 @@ async fn append_once(
 }
 
 /// The checksum of a fact. The database gives a fact its time, so the time is not part of it.
-fn checksum(session: &SessionId, number: u64, kind: &str, body: &str) -> i64 {
+pub(crate) fn checksum(session: &SessionId, number: u64, kind: &str, body: &str) -> i64 {
     let place = [session.as_str().as_bytes(), &number.to_le_bytes()].concat();
     checksum_of_fact(&place, 0, kind, body)
 }
 
 /// PostgreSQL stores no NUL in a text; the facts have it as a JSON escape.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 

@@ -8,6 +8,7 @@
 mod address;
 mod chat;
 mod error;
+mod groups;
 mod key_values;
 mod lease;
 mod listen;
@@ -29,6 +30,7 @@ use domain::{BoxFuture, Fact, Failure, Recorded, SessionId, Store};
 pub use address::{Address, is_address};
 use chat::Page;
 use error::Trouble;
+use groups::Groups;
 use lease::Leases;
 use listen::Listener;
 use pool::{AddressSource, Connection, Pool, RetryTimes};
@@ -81,6 +83,7 @@ fn fixed(address: Address) -> AddressSource {
 pub struct PostgresStore {
     pool: Arc<Pool>,
     leases: Arc<Leases>,
+    groups: Arc<Groups>,
     listener: Listener,
     timing: Timing,
 }
@@ -98,7 +101,8 @@ impl PostgresStore {
     fn with_source(source: AddressSource, timing: Timing) -> Self {
         let pool = Arc::new(Pool::new(source));
         let leases = Arc::new(Leases::new(pool.clone(), timing.lease));
-        Self { listener: Listener::new(pool.clone()), pool, leases, timing }
+        let groups = Arc::new(Groups::new(pool.clone(), timing.attempt));
+        Self { listener: Listener::new(pool.clone()), pool, leases, groups, timing }
     }
 
     fn reading(&self) -> RetryTimes {
@@ -129,7 +133,12 @@ impl PostgresStore {
             Some(before) => before,
             None => self.newest_of(session).await?.unwrap_or(0),
         };
-        let (page, session, held) = (&page, session, &held);
+        let (page, held) = (&Arc::new(page), &held);
+        let _begun = self.groups.begin();
+        if let Some(at) = self.groups.append(session, held, before, page).await {
+            *known = Some(before + page.facts.len() as u64);
+            return Ok((before + 1, at));
+        }
         let at = self
             .pool
             .with_retries(self.writing(page.size()), |mut connection| async move {
@@ -325,6 +334,21 @@ impl Store for PostgresStore {
             let value = value.as_str();
             self.read_patiently(move |mut connection| async move {
                 let inserted = key_values::insert(&mut connection, kind, key, value).await;
+                (connection, inserted)
+            })
+            .await
+        })
+    }
+
+    fn insert_all<'a>(
+        &'a self,
+        kind: &'a str,
+        records: Vec<(String, String)>,
+    ) -> BoxFuture<'a, Result<bool, Failure>> {
+        Box::pin(async move {
+            let records = records.as_slice();
+            self.read_patiently(move |mut connection| async move {
+                let inserted = key_values::insert_all(&mut connection, kind, records).await;
                 (connection, inserted)
             })
             .await

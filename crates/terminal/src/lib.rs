@@ -6,8 +6,10 @@ pub mod chat;
 pub mod run;
 pub mod text;
 
-pub use chat::theme::Palette;
+pub use chat::theme::{Palette, Theme};
+pub use chat::theme_file;
 pub use chat::{
-    AllowRule, Bindings, ChatOptions, Intro, ProjectRules, TerminalServices, chat, is_background_light,
+    AllowRule, Bindings, ChatOptions, ColorDepth, ExplainedCall, Intro, Notify, ProjectRules, StatusLine,
+    TerminalServices, chat, is_background_light,
 };
-pub use run::{Exit, Finished, OutputFormat, RunOptions, TroubleSource, print_failure, run};
+pub use run::{Exit, Finished, OutputFormat, RunOptions, TroubleSource, converse, print_failure, run};

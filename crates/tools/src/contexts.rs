@@ -24,7 +24,7 @@ use crate::glob_search;
 use crate::index::Indexes;
 use crate::options::Limits;
 use crate::paths::{ForbiddenPaths, ResolvedPath};
-use crate::tool::directory_tree::tree;
+use crate::tool::directory_tree::{map, tree};
 use crate::tool::fetch_url::{page, window};
 use crate::tool::read_file::{LineWindow, load_document, load_image, load_text};
 use crate::walk::Walk;
@@ -32,7 +32,6 @@ use crate::web::fetch::Fetcher;
 
 /// How many files a query names.
 const MAX_FOUND: usize = 100;
-const MAP_ENTRIES: usize = 400;
 /// Of each file of a folder that was added as a whole.
 const FILE_OF_FOLDER: usize = 8 * 1024;
 
@@ -78,11 +77,9 @@ impl domain::files::Files for Contexts {
             let scope = workspace_scope(roots);
             let mut maps = Vec::new();
             for root in roots {
-                let limits = Limits { tree_entries: MAP_ENTRIES, ..self.files.limits.clone() };
+                let limits = self.files.limits.clone();
                 let map = match self.resolve_inside(root, &scope) {
-                    Ok(path) => {
-                        blocking(move || tree(&path, usize::MAX, &limits, CancellationToken::new())).await
-                    }
+                    Ok(path) => blocking(move || map(&path, &limits)).await,
                     Err(problem) => Err(problem),
                 };
                 maps.push(map.unwrap_or_else(|problem| problem));
@@ -178,10 +175,13 @@ impl Contexts {
                 Ok(wrap_in_tag("text", &format!("name=\"{name}\""), &self.truncate(text)))
             }
             Context::Image { mime, data } => {
-                let (mime, data) = (mime.clone(), data.clone());
+                let (mime, data, max) = (mime.clone(), data.clone(), self.files.limits.image_bytes);
                 blocking(move || {
-                    let fitted = STANDARD.decode(data.as_bytes()).ok().and_then(|bytes| fitted_image(&bytes));
-                    let data = fitted.map_or(data, |bytes| STANDARD.encode(bytes).into());
+                    let bytes = STANDARD.decode(data.as_bytes()).ok();
+                    let (mime, data) = match bytes.and_then(|bytes| fitted_image(&bytes, max)) {
+                        Some(fitted) => (fitted.mime.to_owned(), STANDARD.encode(fitted.bytes).into()),
+                        None => (mime, data),
+                    };
                     Ok(vec![Part::Image { mime, data }])
                 })
                 .await

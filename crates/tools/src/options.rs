@@ -95,6 +95,10 @@ pub struct Limits {
     /// Paths that `glob` lists.
     pub paths: usize,
     pub tree_entries: usize,
+    /// The same for the map of a workspace.
+    pub map_entries: usize,
+    /// Entries of one folder of a map, the topmost excepted.
+    pub map_entries_per_folder: usize,
     /// How long a search or walk may take.
     pub walk_time: Duration,
     pub shell_time: Duration,
@@ -116,6 +120,8 @@ impl Default for Limits {
             matches: 100,
             paths: 300,
             tree_entries: 1_000,
+            map_entries: 400,
+            map_entries_per_folder: usize::MAX,
             walk_time: Duration::from_secs(20),
             shell_time: Duration::from_secs(120),
             max_shell_time: Duration::from_secs(600),
@@ -139,6 +145,8 @@ impl Limits {
             matches: self.matches.min(10_000),
             paths: self.paths.min(10_000),
             tree_entries: self.tree_entries.min(10_000),
+            map_entries: self.map_entries.min(10_000),
+            map_entries_per_folder: self.map_entries_per_folder,
             walk_time: self.walk_time.min(Duration::from_secs(120)),
             shell_time: self.shell_time.min(MAX_SHELL_TIME),
             max_shell_time: self.max_shell_time.min(MAX_SHELL_TIME),

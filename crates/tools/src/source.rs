@@ -163,6 +163,7 @@ impl ToolSource for BuiltInTools {
             tools: self.tools.iter().map(|tool| tool.spec().clone()).collect(),
             prompts: Vec::new(),
             resources: Vec::new(),
+            has_login: false,
         }]
     }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::coverage::Coverage;
 use crate::error::{At, UndoError};
 use crate::index::{Content, Entry, EntryChange, Index};
-use crate::recent_scan::{KnownIndex, RecentScan, TimedScan};
+use crate::known::{KnownIndex, RecentScan, TimedScan};
 use crate::scan::{self, Scan, Seen};
 use crate::state::{self, Hash};
 use crate::{UndoStore, now};

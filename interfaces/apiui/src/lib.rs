@@ -17,5 +17,6 @@ pub mod problem;
 pub mod project;
 pub mod read;
 pub mod spec;
+pub mod tool;
 
 pub use generate::{Generated, describe, generate};

@@ -6,7 +6,7 @@
 //! is always a finite tree.
 
 use indexmap::IndexMap;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -357,14 +357,6 @@ impl Spec {
     /// How many operations the specification describes.
     pub fn operation_count(&self) -> usize {
         self.endpoints.len() + self.queries.len() + self.mutations.len() + self.subscriptions.len()
-    }
-}
-
-impl<'de> Deserialize<'de> for Spec {
-    /// Reads our own form and any host's: leniently, field by field.
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
-        crate::read::host::spec(&value).map_err(serde::de::Error::custom)
     }
 }
 

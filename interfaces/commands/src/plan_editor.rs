@@ -117,6 +117,7 @@ async fn converse(commands: &Commands, plan: &Plan, wish: &str, question: String
             system: instructions(),
             messages: messages.clone(),
             output_schema: None,
+            middle: None,
             model: None,
             no_local: true,
             gate: Default::default(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use apiui::customize::asking::IMPROVEMENT;
-use apiui::customize::{Outcome, PlanEdit, RefusalKind, apply, wish};
+use apiui::customize::{Outcome, PlanEdit, RefusalKind, apply, remember, wish};
 use apiui::plan::Plan;
 use domain::Failure;
 
@@ -38,10 +38,14 @@ pub(crate) fn apply_again(plan: &mut Plan, project: &Project) -> Vec<String> {
 /// Applies what a model made of a wish earlier; each part that does not fit any more is named.
 fn apply_kept(plan: &mut Plan, text: &str, edits: &[PlanEdit]) -> Vec<String> {
     let mut lost = Vec::new();
+    let before = plan.clone();
     for edit in edits {
         if let Err(problem) = apply(plan, edit) {
             lost.push(format!("A part of the change “{text}” was not made: {problem}"));
         }
+    }
+    if !edits.contains(&PlanEdit::Undo) {
+        remember(&before, plan, text);
     }
     lost
 }

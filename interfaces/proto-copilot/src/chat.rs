@@ -62,6 +62,7 @@ async fn ask(server: &Server, job: &Job, message: &str, context: ChatContext) ->
         system: system(context),
         messages: vec![message.to_owned()],
         output_schema: None,
+        middle: None,
         model: None,
         no_local: false,
         gate: Default::default(),

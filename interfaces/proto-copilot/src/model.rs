@@ -78,6 +78,7 @@ async fn complete(server: &Server, job: &Job, task: &Task, messages: Vec<String>
         system: system(task),
         messages,
         output_schema: None,
+        middle: None,
         model: None,
         no_local: true,
         gate: Default::default(),

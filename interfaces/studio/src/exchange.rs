@@ -7,8 +7,6 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::network::milliseconds;
-
 /// What the frame asks for.
 #[derive(Debug, Deserialize)]
 pub(crate) struct NetworkRequest {
@@ -78,4 +76,8 @@ impl NetworkAnswer {
             "duration": milliseconds(self.duration),
         })
     }
+}
+
+pub(crate) fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

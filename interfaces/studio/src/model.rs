@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::plugins::Plugin;
+use crate::plugin::Plugin;
+pub(crate) use crate::plugin::ToolUse;
 
 /// Messages of a tab that the page is sent.
 const SHOWN_MESSAGES: usize = 200;
@@ -277,13 +278,6 @@ pub(crate) struct Version {
     /// The tools whose answers are in this version, also those of the versions it was made from.
     #[serde(default)]
     pub tools: Vec<ToolUse>,
-}
-
-/// A tool that was used for a version.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ToolUse {
-    pub plugin: String,
-    pub tool: String,
 }
 
 /// The tools that a version was made with and that are not there any more, as people read them.

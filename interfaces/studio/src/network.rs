@@ -17,7 +17,7 @@ use tools::web::address::is_public;
 use crate::base_url::{PublicOnly, base_address};
 use crate::connections::Credential;
 use crate::console::{CallEntry, MASK, masked, shown_body};
-use crate::exchange::{NetworkAnswer, NetworkBody, NetworkFault, NetworkRequest};
+use crate::exchange::{NetworkAnswer, NetworkBody, NetworkFault, NetworkRequest, milliseconds};
 use crate::parts::PartReader;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -404,10 +404,6 @@ fn unreachable_fault(url: &Url, error: &reqwest::Error) -> NetworkFault {
     }
     let origin = url.origin().ascii_serialization();
     NetworkFault::new("unreachable", format!("{origin} cannot be reached: {cause}."))
-}
-
-pub(crate) fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

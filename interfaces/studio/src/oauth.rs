@@ -4,13 +4,11 @@
 //! plain HTTP only to this machine.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::Url;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use web::ApiError;
@@ -19,53 +17,11 @@ use crate::base_url::{leads_inside, looks_private};
 use crate::connections::{ConnectionState, Credential, Token};
 use crate::console::{EntryKind, Level};
 use crate::model::now;
+use crate::sign_ins::{SignIn, SignInInput};
 use crate::studio::Studio;
 
-const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(600);
-const MOST_SIGN_INS: usize = 20;
 const LARGEST_TOKEN: usize = 256 * 1024;
 const TOKEN_DEADLINE: Duration = Duration::from_secs(20);
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct SignInInput {
-    authorization_url: String,
-    token_url: String,
-    client_id: String,
-    #[serde(default)]
-    client_secret: Option<String>,
-    #[serde(default)]
-    scopes: Vec<String>,
-    #[serde(default)]
-    keep: bool,
-}
-
-/// Sign-ins that were begun, by their `state`.
-#[derive(Default)]
-pub(crate) struct SignIns(Mutex<HashMap<String, SignIn>>);
-
-struct SignIn {
-    tab: String,
-    origin: String,
-    verifier: String,
-    input: SignInInput,
-    since: Instant,
-}
-
-impl SignIns {
-    fn add(&self, state: String, sign_in: SignIn) {
-        let mut open = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        open.retain(|_, other| other.since.elapsed() < SIGN_IN_TIMEOUT);
-        if open.len() < MOST_SIGN_INS {
-            open.insert(state, sign_in);
-        }
-    }
-
-    fn take(&self, state: &str) -> Option<SignIn> {
-        let mut open = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        open.remove(state).filter(|sign_in| sign_in.since.elapsed() < SIGN_IN_TIMEOUT)
-    }
-}
 
 impl Studio {
     /// The address to open in a window.

@@ -3,97 +3,17 @@
 //! Must not know how servers are configured or started: the program hands that over. Invariant: a server is started only to
 //! try one that was just added, to make a call that the user allowed, or because the user asked, and ends after it.
 
-use domain::{BoxFuture, Failure};
+use domain::Failure;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use web::ApiError;
 
-use crate::model::{TabRecord, ToolUse};
-use crate::studio::{Model, Studio, not_kept};
+use crate::model::TabRecord;
+use crate::plugin::Plugin;
+use crate::state::{shown_plugins, users};
+use crate::studio::{Studio, not_kept};
 
 const LONGEST_NAME: usize = 100;
-
-/// The MCP servers of the user.
-pub trait PluginHost: Send + Sync {
-    fn names(&self) -> Vec<String>;
-    /// Starts a server, asks what it has, and ends it.
-    fn try_out(&self, name: String) -> BoxFuture<'static, TriedPlugin>;
-    /// Starts a server, calls one of its tools, and ends it.
-    fn call(
-        &self,
-        name: String,
-        tool: String,
-        arguments: Value,
-    ) -> BoxFuture<'static, Result<PluginAnswer, Failure>>;
-    fn add(&self, name: &str, entry: &Value) -> Result<(), Failure>;
-    fn remove(&self, name: &str) -> Result<(), Failure>;
-}
-
-/// What came of trying a server.
-pub struct TriedPlugin {
-    pub version: Option<String>,
-    pub tools: Vec<PluginTool>,
-    /// Why it does not run.
-    pub fault: Option<String>,
-}
-
-/// A tool of a server, as the server describes it.
-#[derive(Debug, Clone)]
-pub struct PluginTool {
-    pub name: String,
-    pub description: String,
-    pub input_schema: Value,
-}
-
-/// What a tool answered.
-pub struct PluginAnswer {
-    pub text: String,
-    pub is_error: bool,
-}
-
-#[derive(Clone)]
-pub(crate) struct Plugin {
-    name: String,
-    state: &'static str,
-    version: Option<String>,
-    message: Option<String>,
-    tools: Vec<PluginTool>,
-}
-
-impl Plugin {
-    pub(crate) fn untried(name: String) -> Self {
-        let message = Some("It was not tried yet.".to_owned());
-        Self { name, state: "installed", version: None, message, tools: Vec::new() }
-    }
-
-    /// The tools that a wish may ask for: those of a server that was tried and runs.
-    pub(crate) fn offered_tools(&self) -> Vec<Value> {
-        let offer = |tool: &PluginTool| {
-            json!({
-                "server": self.name, "name": tool.name, "description": tool.description,
-                "inputSchema": tool.input_schema,
-            })
-        };
-        if self.state == "installed" { self.tools.iter().map(offer).collect() } else { Vec::new() }
-    }
-
-    /// Whether it is there; a server that was not tried is believed to have its tools still.
-    pub(crate) fn has_tool(&self, used: &ToolUse) -> bool {
-        let is_listed = self.tools.is_empty() || self.tools.iter().any(|tool| tool.name == used.tool);
-        self.name == used.plugin && is_listed
-    }
-
-    fn shown(&self, used_by: &[Value]) -> Value {
-        json!({
-            "name": self.name,
-            "version": self.version,
-            "state": self.state,
-            "message": self.message,
-            "tools": self.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(),
-            "usedBy": used_by,
-        })
-    }
-}
 
 #[derive(Deserialize)]
 pub(crate) struct PluginInput {
@@ -104,17 +24,6 @@ pub(crate) struct PluginInput {
     args: Vec<String>,
     #[serde(default)]
     url: Option<String>,
-}
-
-pub(crate) fn shown_plugins(model: &Model) -> Vec<Value> {
-    model.plugins.iter().map(|plugin| plugin.shown(&users(model, &plugin.name))).collect()
-}
-
-/// The tabs whose interface was made with tools of a plugin, closed ones too: they can be opened again.
-fn users(model: &Model, name: &str) -> Vec<Value> {
-    let uses = |tab: &&TabRecord| tab.tools_in_use().iter().any(|used| used.plugin == name);
-    let user = |tab: &TabRecord| json!({"tab": tab.id, "title": tab.title});
-    model.tabs.iter().chain(&model.closed).filter(uses).map(user).collect()
 }
 
 impl Studio {

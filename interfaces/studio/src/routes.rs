@@ -18,8 +18,9 @@ use crate::changes::MessageInput;
 use crate::console::{EntryKind, Level};
 use crate::exchange::NetworkRequest;
 use crate::export::ExportInput;
-use crate::oauth::{SignInInput, begun, closing_page};
+use crate::oauth::{begun, closing_page};
 use crate::plugins::PluginInput;
+use crate::sign_ins::SignInInput;
 use crate::specification::SpecificationInput;
 use crate::studio::Studio;
 

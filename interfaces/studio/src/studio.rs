@@ -3,7 +3,6 @@
 //! Invariants: the lock is never held while waiting; what the page is told is in the archive first, except for what a
 //! restart may lose (progress, the console, the state of connections).
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -16,13 +15,14 @@ use web::ApiError;
 
 use crate::archive::{Archive, TabList};
 use crate::cli::{Cli, Launch};
-use crate::connections::{Connections, CredentialFile};
-use crate::console::{CallEntry, Console, EntryKind, Level};
-use crate::model::{MessageStatus, Preferences, Problem, TabRecord};
+use crate::connections::CredentialFile;
+use crate::console::{CallEntry, EntryKind, Level};
+use crate::model::{MessageStatus, Problem, TabRecord};
 use crate::network::Network;
-use crate::oauth::SignIns;
-use crate::plugins::{Plugin, PluginHost, shown_plugins};
-use crate::tool_calls::WaitingCall;
+use crate::plugin::{Plugin, PluginHost};
+use crate::sign_ins::SignIns;
+use crate::state::{Model, shown_plugins};
+use crate::waiting_call::WaitingCall;
 
 /// Events that a slow page may fall behind.
 const EVENTS: usize = 1024;
@@ -68,32 +68,6 @@ pub struct Inner {
 }
 
 pub(crate) type Event = (&'static str, Arc<str>);
-
-#[derive(Default)]
-pub(crate) struct Model {
-    pub tabs: Vec<TabRecord>,
-    pub closed: Vec<TabRecord>,
-    pub preferences: Preferences,
-    pub console: Console,
-    pub connections: Connections,
-    pub plugins: Vec<Plugin>,
-    /// Tool calls that wait for a click.
-    pub tool_calls: Vec<WaitingCall>,
-    /// The normalized specification of a tab, once it was needed.
-    pub specifications: HashMap<String, Arc<Value>>,
-    /// Scripts by the hash of their code.
-    pub scripts: HashMap<String, Arc<str>>,
-}
-
-impl Model {
-    pub(crate) fn tab(&self, id: &str) -> Option<&TabRecord> {
-        self.tabs.iter().find(|tab| tab.id == id)
-    }
-
-    pub(crate) fn tab_mut(&mut self, id: &str) -> Option<&mut TabRecord> {
-        self.tabs.iter_mut().find(|tab| tab.id == id)
-    }
-}
 
 impl Studio {
     /// Loads what is kept and starts the child. Only one process of a user runs it at a time.

@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use web::ApiError;
@@ -14,8 +13,9 @@ use crate::changes::cli_error;
 use crate::cli::{Chunk, Method};
 use crate::console::{EntryKind, Level};
 use crate::model::ToolUse;
-use crate::plugins::Plugin;
+use crate::plugin::Plugin;
 use crate::studio::Studio;
+use crate::waiting_call::{RequestedCall, WaitingCall};
 
 /// How long a question stays.
 const QUESTION: Duration = Duration::from_secs(600);
@@ -24,37 +24,6 @@ const CALL: Duration = Duration::from_secs(90);
 /// For one wish.
 const MOST_CALLS: usize = 5;
 const LONGEST_RESULT: usize = 64 * 1024;
-
-/// A call that waits for its user.
-pub(crate) struct WaitingCall {
-    pub id: String,
-    pub tab: String,
-    call: RequestedCall,
-    answer: oneshot::Sender<bool>,
-}
-
-impl WaitingCall {
-    pub(crate) fn shown(&self) -> Value {
-        json!({
-            "id": self.id,
-            "tab": self.tab,
-            "plugin": self.call.server,
-            "tool": self.call.name,
-            "arguments": self.call.arguments,
-            "reason": self.call.reason,
-        })
-    }
-}
-
-/// The child's `toolCall`.
-#[derive(Clone, Deserialize)]
-struct RequestedCall {
-    server: String,
-    name: String,
-    arguments: Value,
-    #[serde(default)]
-    reason: String,
-}
 
 impl Studio {
     /// Asks the child, and makes the tool calls that it asks for, until it answers. Gives the tools that were used too.

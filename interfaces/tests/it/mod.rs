@@ -1,5 +1,6 @@
-//! `copilot`, `generate` and `spec` of the real binary. A module of the program's end-to-end tests (`crates/app/tests/it`).
+//! `copilot`, `generate`, `mcp-server --spec` and `spec` of the real binary. A module of the program's end-to-end tests (`crates/app/tests/it`).
 
+mod api_server;
 mod copilot;
 mod copilot_host;
 #[path = "../../proto-copilot/tests/it/talk.rs"]

@@ -19,6 +19,10 @@ impl Format {
         let ends = [
             ("/responses", Self::Responses),
             ("/chat/completions", Self::Chat),
+            // Completions of code, in whatever form a test gives its answers.
+            ("/completions", Self::Chat),
+            ("/infill", Self::Chat),
+            ("/api/generate", Self::Ollama),
             ("/messages", Self::Anthropic),
             (":streamGenerateContent", Self::Gemini),
             ("/api/chat", Self::Ollama),

@@ -19,6 +19,8 @@ const FILES_PER_FOLDER: usize = 50;
 pub(crate) fn line(name: &str, number: usize) -> String {
     match name {
         "write" => format!("echo {number} > notes.txt"),
+        // Not a command: the tool that writes.
+        "write-file" => String::new(),
         "commit" => format!("git commit -q --allow-empty -m {number}"),
         _ => "true".to_owned(),
     }
@@ -67,7 +69,7 @@ fn start(fake: &FakeModel, home: &Home, workspace: &Path, sandbox: &str) -> Serv
     server
 }
 
-fn call(server: &mut Server, name: &str, number: usize) -> f64 {
+pub(crate) fn call(server: &mut Server, name: &str, number: usize) -> f64 {
     let since = Instant::now();
     server.prompt(&format!("chat-{number}"), &format!("command {name} {number}"));
     let mut result = Value::Null;
@@ -84,7 +86,7 @@ fn call(server: &mut Server, name: &str, number: usize) -> f64 {
     since.elapsed().as_secs_f64() * 1000.0
 }
 
-fn make(root: &Path, files: usize) {
+pub(crate) fn make(root: &Path, files: usize) {
     for number in 0..files.div_ceil(FILES_PER_FOLDER) {
         let folder = root.join(format!("module_{}/part_{number}", number % 20));
         std::fs::create_dir_all(&folder).expect("a folder");

@@ -1,7 +1,7 @@
 //! `dragoman server` from outside, compared with a minimal program (`echo-program`) in the same run.
 //!
 //! Rows: spawn → initialize, prompt → first chunk, added latency per chunk, also in a window of another process, chunks per second and CPU, idle and peak
-//! memory, rounds of tool calls and what one is made of, what the sandbox adds to a command, the size of the first request, also with many MCP tools,
+//! memory, rounds of tool calls and what one is made of, what the sandbox adds to a command, a written file and a changing command among 50,000 files, the size of the first request, also with many MCP tools,
 //! 200 and 1,000 chats at once, load of a 10,000-message chat and prompts in it, as charts too (`docs/charts`);
 //! the first text of completions and rewrites; the first answer with twenty broken MCP servers; start and first file
 //! completion in a tree of a million files; and `dragoman run` for one word.
@@ -19,6 +19,7 @@ mod chart;
 mod commands;
 mod completions;
 mod large_tree;
+mod large_workspace;
 mod long_chat;
 mod many_chats;
 mod many_tools;
@@ -38,7 +39,7 @@ use table::Table;
 type Part = fn(&mut Table, &FakeModel);
 
 /// In their order; `long_chat` is the last.
-const PARTS: [(&str, Part); 14] = [
+const PARTS: [(&str, Part); 15] = [
     ("start", start_rows),
     ("first_chunk", first_chunk_rows),
     ("broken_servers", broken_servers::row),
@@ -50,6 +51,7 @@ const PARTS: [(&str, Part); 14] = [
     ("tools", tool_rows),
     ("round", round::rows),
     ("commands", commands::rows),
+    ("large_workspace", large_workspace::rows),
     ("many_chats", many_chats::rows),
     ("many_tools", many_tools::rows),
     ("run", run_row),
@@ -106,6 +108,10 @@ fn scripted(request: &Request) -> Answer {
             let done = request.messages().iter().filter(|it| it["role"] == "tool").count();
             let line = commands::line(words.next().unwrap_or_default(), number(words.next()));
             match done {
+                0 if line.is_empty() => {
+                    let text = json!({"path": "written.txt", "content": prompt});
+                    Answer::new().call("call", "eca__write_file", text)
+                }
                 0 => Answer::new().call("call", "eca__shell_command", json!({"command": line})),
                 _ => Answer::new().chunks(["ok"]),
             }

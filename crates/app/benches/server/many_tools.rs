@@ -13,9 +13,13 @@ const TOOLS_OF_SERVER: usize = 50;
 const PROMPTS: usize = 10;
 
 pub(crate) fn rows(table: &mut Table, fake: &FakeModel) {
-    for tools in [0, 50, 300] {
+    for (tools, context) in [(0, None), (50, None), (300, None), (300, Some(1_000_000))] {
         let home = Home::new();
         let mut config = program::config(fake);
+        if let Some(context) = context {
+            config["providers"]["fake"]["models"]["m1"] = json!({"limit": {"context": context}});
+        }
+        let window = context.map_or(String::new(), |context: u64| format!(", a window of {context}"));
         let names: Vec<String> = (0..tools / TOOLS_OF_SERVER).map(|number| format!("s{number}")).collect();
         for name in &names {
             let arguments =
@@ -39,8 +43,8 @@ pub(crate) fn rows(table: &mut Table, fake: &FakeModel) {
         // 50 tools are all offered.
         let target = if tools == 50 { f64::INFINITY } else { 10_000.0 };
         let first = bodies.first().map_or(f64::NAN, |body| body.len() as f64);
-        table.row(&format!("first request, {tools} tools of MCP servers"), "B", first, target);
-        let what = format!("bytes cached in requests 2 to {PROMPTS}, {tools} tools");
+        table.row(&format!("first request, {tools} tools of MCP servers{window}"), "B", first, target);
+        let what = format!("bytes cached in requests 2 to {PROMPTS}, {tools} tools{window}");
         table.row(&what, "%", cached_percent(&bodies), f64::INFINITY);
     }
 }

@@ -12,7 +12,7 @@ use domain::{Abilities, Failure, Follower, SessionId};
 use super::ps::{self, RunningChat};
 use super::{chat, failed};
 use crate::attaching::refusal_inside_tool_call;
-use crate::cli::{ChatArguments, Level, ThemeName};
+use crate::cli::{ChatArguments, Level};
 use crate::workspaces::Workspaces;
 use crate::{lifetime, logging, stores, working_folder};
 
@@ -23,9 +23,9 @@ pub(crate) struct AttachArguments {
     /// Print what is in the chat and what happens in it, one JSON object a line, as `chats export` does.
     #[arg(long)]
     pub(crate) json: bool,
-    /// The background of the terminal, which decides the colors.
-    #[arg(long, value_enum)]
-    pub(crate) theme: Option<ThemeName>,
+    /// The colors: `auto`, `dark`, `light`, `high-contrast`, `colorblind` or a theme of yours.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) theme: Option<String>,
     /// Draw at the end of the terminal's own text; its scrollback keeps the chat.
     #[arg(long)]
     pub(crate) inline: bool,

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use config::{ChatSettings, ChatTheme, Environment, Inputs};
+use config::{Environment, Inputs, NewValue, SettingsChange, SettingsFile};
 use domain::command::Context;
 use domain::{BoxFuture, CancellationToken, Failure, FailureKind, SessionId};
 use futures_util::FutureExt;
 use process::{End, ShutdownSignal, Spawn};
-use terminal::{Bindings, ChatOptions, Intro, Palette, TerminalServices};
+use terminal::{Bindings, ChatOptions, Intro, Notify, StatusLine, TerminalServices};
 
-use super::{failed, notes};
-use crate::cli::{ChatArguments, Level, ThemeName};
+use super::{chat_themes, explain_permission, failed, notes};
+use crate::cli::{ChatArguments, Level};
 use crate::clipboard::Clipboard;
 use crate::lifetime;
 use crate::logging;
@@ -25,6 +25,9 @@ use crate::workspaces::{self, EngineOptions, Workspaces};
 
 /// A shell command of the user may take this long.
 const SHELL_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// The user's status line and notifications may take this long.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
     let environment = Environment::from_process();
@@ -44,6 +47,9 @@ pub(crate) fn run(arguments: ChatArguments, level: Option<Level>) -> ExitCode {
         if options.model.is_none() && options.session.is_none() && !options.newest {
             let mut unused = EngineOptions::default();
             options.model = workspaces::discover_local_model(&environment, &options.roots, &mut unused).await;
+            if options.model.is_none() {
+                super::models::offer(&environment, &unused).await;
+            }
         }
         let store = crate::stores::open(&environment)?;
         let engine =
@@ -89,18 +95,37 @@ fn options(arguments: ChatArguments, environment: &Environment) -> Result<ChatOp
         return Err(Failure::user(format!("These keys are not understood: {}.", wrong.join(", ")))
             .hint("`dragoman docs chat` shows how keys are written."));
     }
+    let wanted = arguments.theme.as_deref().unwrap_or(&settings.theme);
+    let (theme, themes) = chat_themes::choose(wanted, environment)?;
+    let screen_reader = arguments.screen_reader || settings.screen_reader;
     Ok(ChatOptions {
         roots,
-        palette: palette(arguments.theme, &settings, environment),
+        theme,
+        themes,
         keys,
         vi_mode: settings.vi_mode,
-        inline: arguments.inline || settings.inline,
+        inline: arguments.inline || settings.inline || screen_reader,
+        mouse: settings.mouse,
+        status_line: settings.status_line.as_deref().and_then(StatusLine::read),
+        reduced_motion: settings.reduced_motion,
+        screen_reader,
+        shows_progress: shows_progress(environment),
+        notify: Notify { by: settings.notify, always: settings.notify_always },
+        effort: arguments.effort,
         model: arguments.model,
         behavior: arguments.behavior,
         session: arguments.session.map(SessionId::new),
         newest: arguments.newest,
         prompt: Some(arguments.prompt.join(" ")).filter(|prompt| !prompt.trim().is_empty()),
     })
+}
+
+/// Terminals that show progress beside their title (OSC 9;4). Others take the code for a notification.
+fn shows_progress(environment: &Environment) -> bool {
+    let program = environment.var("TERM_PROGRAM").unwrap_or_default();
+    environment.var("WT_SESSION").is_some()
+        || environment.var("ConEmuPID").is_some()
+        || ["ghostty", "WezTerm"].contains(&program)
 }
 
 /// Ends with the chat, or by SIGTERM or SIGHUP. Ignores SIGINT: Ctrl-C is a key of the chat, or belongs to the
@@ -118,29 +143,6 @@ async fn until_ended<T>(chat: impl Future<Output = T>) -> Option<T> {
         ended = chat => Some(ended),
         () = signal => None,
     }
-}
-
-/// Honors `NO_COLOR`. The command line wins over the setting; without both, the terminal is asked, unless it said so by
-/// `COLORFGBG`.
-fn palette(theme: Option<ThemeName>, settings: &ChatSettings, environment: &Environment) -> Palette {
-    if environment.var("NO_COLOR").is_some() {
-        return Palette::Plain;
-    }
-    let background = environment.var("COLORFGBG").and_then(|it| it.rsplit(';').next()?.parse::<u8>().ok());
-    let theme = theme.unwrap_or(match settings.theme {
-        ChatTheme::Auto => ThemeName::Auto,
-        ChatTheme::Dark => ThemeName::Dark,
-        ChatTheme::Light => ThemeName::Light,
-    });
-    let is_light = match theme {
-        ThemeName::Dark => false,
-        ThemeName::Light => true,
-        ThemeName::Auto => match background {
-            Some(color) => matches!(color, 7 | 15),
-            None => terminal::is_background_light().unwrap_or(false),
-        },
-    };
-    if is_light { Palette::Light } else { Palette::Dark }
 }
 
 /// The first screen: version, folder, branch and the files with instructions.
@@ -174,6 +176,11 @@ fn services(environment: &Environment, roots: &[PathBuf], added_rules: &AddedRul
         image: Box::new(|path| super::run::image(&path)),
         mentioned: Box::new(mentioned_in(roots)),
         clipboard_image: Box::new(clipboard_of(environment)),
+        explain: Box::new(|call| Box::pin(explain_permission::explain_call(call))),
+        status: Box::new(run_status),
+        notify: Box::new(notifier(environment, roots)),
+        folder: Box::new(folder_of(environment)),
+        save_setting: Box::new(saver(environment)),
         rules: Box::new(OwnRules {
             environment: environment.clone(),
             roots: roots.to_vec(),
@@ -223,6 +230,60 @@ fn run_shell(shell: String, command: String) -> BoxFuture<'static, Result<String
         }
         Ok(text)
     })
+}
+
+/// The user's own status line: the values are on its input, its first line is shown.
+fn run_status(command: String, values: String) -> BoxFuture<'static, Result<String, Failure>> {
+    Box::pin(async move {
+        let spawn = Spawn::shell(&command).input(values.into_bytes()).deadline(STATUS_TIMEOUT);
+        let finished = spawn
+            .run(&CancellationToken::new())
+            .await
+            .map_err(|error| Failure::user(format!("The status line did not start: {error}")))?;
+        Ok(finished.stdout.text())
+    })
+}
+
+/// Notifications by other programs: the desktop's, where there is a session bus, and the user's own commands.
+fn notifier(environment: &Environment, roots: &[PathBuf]) -> impl Fn(&'static str) + Send + Sync + use<> {
+    let inputs = Inputs { workspace_roots: roots.to_vec(), ..Inputs::default() };
+    let ways = config::resolve(environment, &inputs).settings.chat.notify;
+    let has_bus = environment.var("DBUS_SESSION_BUS_ADDRESS").is_some();
+    move |text| {
+        for way in &ways {
+            let spawn = match way.strip_prefix('!') {
+                Some(command) => Spawn::shell(format!("{command} \"$1\"")).arg("sh").arg(text),
+                None if way == "desktop" && has_bus => Spawn::new("notify-send").args(["Dragoman", text]),
+                None => continue,
+            };
+            // Nobody waits for it, and its end does not matter.
+            tokio::spawn(async move {
+                let _ = spawn.deadline(STATUS_TIMEOUT).run(&CancellationToken::new()).await;
+            });
+        }
+    }
+}
+
+fn folder_of(environment: &Environment) -> impl Fn(&str) -> Result<PathBuf, Failure> + Send + Sync + use<> {
+    let environment = environment.clone();
+    move |text| {
+        let path = environment.expand_home(text);
+        let folder = path.canonicalize().ok().filter(|path| path.is_dir());
+        folder.ok_or_else(|| Failure::user(format!("There is no folder {}.", path.display())))
+    }
+}
+
+/// Writes a setting into the user's own file.
+fn saver(
+    environment: &Environment,
+) -> impl Fn(&[&str], serde_json::Value) -> Result<String, Failure> + Send + Sync + use<> {
+    let environment = environment.clone();
+    move |keys, value| {
+        let keys = keys.iter().map(|key| (*key).to_owned()).collect();
+        let change = SettingsChange { keys, value: NewValue::Set(value) };
+        let saved = SettingsFile::of_user(&environment).change(&[change])?;
+        Ok(saved.path.display().to_string())
+    }
 }
 
 /// A new file: an existing one is never replaced.

@@ -6,6 +6,7 @@ use config::{Environment, Inputs, Resolved};
 use domain::{Level, Notice, visible_json, visible_line};
 use providers::ProviderDeps;
 use serde_json::json;
+use terminal::Bindings;
 
 use crate::places::PlaceReport;
 use crate::settings_review;
@@ -35,6 +36,7 @@ pub(crate) fn check(json: bool) -> ExitCode {
     let mut notices = settings_review::notices(&resolved, &settings_review::built_in_tools());
     let problems = providers::configured(&resolved, &ProviderDeps::new(&environment)).problems;
     notices.extend(problems.iter().map(|problem| Notice { level: Level::Error, text: problem.to_string() }));
+    notices.extend(chat_problems(&resolved, &environment));
     let is_problem = |notice: &Notice| matches!(notice.level, Level::Error | Level::Warning);
     let found = notices.iter().filter(|notice| is_problem(notice)).count();
     let text = if json {
@@ -60,6 +62,17 @@ pub(crate) fn check(json: bool) -> ExitCode {
 pub(crate) fn schema(markdown: bool) -> ExitCode {
     let text = if markdown { config::configuration_page() } else { format!("{:#}\n", config::json_schema()) };
     super::print_bytes(text.as_bytes())
+}
+
+/// Keys and the theme of `dragoman chat` that it would refuse.
+fn chat_problems(resolved: &Resolved, environment: &Environment) -> Vec<Notice> {
+    let chat = &resolved.settings.chat;
+    let (_, wrong) = Bindings::read(&chat.keys);
+    let keys = wrong.into_iter().map(|key| {
+        format!("{key} is not understood: name a key, and a key or a /command for it (`dragoman docs chat`).")
+    });
+    let theme = super::chat_themes::problem(&chat.theme, environment);
+    keys.chain(theme).map(|text| Notice { level: Level::Warning, text }).collect()
 }
 
 fn resolve(environment: &Environment) -> Resolved {

@@ -8,8 +8,8 @@ use serve::Endpoint;
 use tokio::sync::mpsc;
 
 pub(crate) const ENDPOINTS: [Endpoint; 2] = [
-    Endpoint { path: "/acp", framing: Framing::Newline, serve: serve_acp },
-    Endpoint { path: "/eca", framing: Framing::Header, serve: eca },
+    Endpoint { path: "/acp", framing: Framing::Newline, serve: serve_acp, has_http: true },
+    Endpoint { path: "/eca", framing: Framing::Header, serve: eca, has_http: false },
 ];
 
 /// Whether editors, and no pages, use this path.

@@ -73,6 +73,22 @@ fn explain_one(tool: &str, input: &str, plan: bool, tainted: bool, json: bool) -
     super::print_bytes(format!("{text}\n").as_bytes())
 }
 
+/// The same for a call that waits for an answer in a chat, as lines for people.
+pub(super) async fn explain_call(call: terminal::ExplainedCall) -> Result<Vec<String>, Failure> {
+    // Looking for the sandbox blocks.
+    let explained = tokio::task::spawn_blocking(move || {
+        let terminal::ExplainedCall { tool, input, plan, tainted } = call;
+        explain(&[(tool.clone(), input)], plan, tainted).map(|mut all| (tool, all.pop()))
+    });
+    let explained = explained.await.map_err(|error| Failure::internal(error.to_string()))??;
+    let (tool, Some(Explained { decision, reason, reviewer, .. })) = explained else { return Ok(Vec::new()) };
+    let mut lines = vec![format!("The rules decide about {tool}: {decision}. {}", visible_line(&reason))];
+    lines.extend(reviewer);
+    lines.push(String::new());
+    lines.push("/permissions lists all rules; `dragoman docs approvals` has their order.".to_owned());
+    Ok(lines)
+}
+
 /// Counts the questions of a recorded chat, where the person allows each call, and each for the session.
 fn count(file: &Path, plan: bool, tainted: bool, json: bool) -> ExitCode {
     let Some(all) = unwrap(read_calls(file).and_then(|calls| explain(&calls, plan, tainted))) else {

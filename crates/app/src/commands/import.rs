@@ -3,13 +3,13 @@
 //! Invariant: without a yes nothing is written.
 
 use std::io::{BufRead, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use config::Environment;
-use domain::{Failure, visible_text};
-use import::{Program, Selection};
+use domain::{Failure, visible_line, visible_text};
+use import::{Choice, Choices, Program, Selection, Thing};
 
 use super::failed;
 use crate::output::{deliver, print};
@@ -18,6 +18,7 @@ use crate::{attaching, lifetime, stores, working_folder};
 pub(crate) const HELP: &str = "Example:
   dragoman import                  shows what is there and asks
   dragoman import --from claude    of one program only
+  dragoman import --copy-file .mcp.json --leave-out .claude/agents
   dragoman import --dry-run        shows it and changes nothing
   dragoman import --yes --json     for scripts";
 
@@ -32,6 +33,12 @@ pub(crate) struct ImportArguments {
     /// Copy settings of the project also where its files count as they are.
     #[arg(long)]
     copy: bool,
+    /// Copy what comes from this file or folder, although it counts where it is; may be given several times.
+    #[arg(long, value_name = "PATH")]
+    copy_file: Vec<PathBuf>,
+    /// Import nothing from this file or folder; may be given several times.
+    #[arg(long, value_name = "PATH")]
+    leave_out: Vec<PathBuf>,
     /// Leave settings out.
     #[arg(long, conflicts_with = "no_chats")]
     only_chats: bool,
@@ -47,13 +54,14 @@ pub(crate) struct ImportArguments {
 }
 
 impl ImportArguments {
-    fn selection(&self) -> Selection {
-        Selection {
-            programs: self.from.clone(),
-            settings: !self.only_chats,
-            chats: !self.no_chats,
-            copies: self.copy,
+    /// `folder`: paths of the command line begin there.
+    fn selection(&self, folder: &Path) -> Selection {
+        let mut choices = Choices::new(self.copy);
+        for (paths, choice) in [(&self.copy_file, Choice::Copy), (&self.leave_out, Choice::LeaveOut)] {
+            paths.iter().for_each(|path| choices.choose(folder.join(path).components().collect(), choice));
         }
+        let (settings, chats) = (!self.only_chats, !self.no_chats);
+        Selection { programs: self.from.clone(), settings, chats, choices }
     }
 }
 
@@ -66,28 +74,78 @@ pub(crate) fn run(arguments: &ImportArguments) -> ExitCode {
     lifetime::run(async {
         // A store that is not there knows no chat, and a plan alone does not create it.
         let history = || stores::is_there(&environment).then(|| stores::open(&environment)).transpose();
-        let import = import::prepare(&environment, &folder, &arguments.selection(), history).await?;
-        if !arguments.json {
-            print(visible_text(&import.text()).as_bytes())?;
+        let mut selection = arguments.selection(&folder);
+        loop {
+            let import = import::prepare(&environment, &folder, &selection, history).await?;
+            if !arguments.json {
+                print(visible_text(&import.text()).as_bytes())?;
+            }
+            let things = import.things();
+            let wish = ask(arguments, import.is_empty(), &things)?;
+            if wish == Wish::Each {
+                drop(import);
+                ask_each(&things, &mut selection.choices)?;
+                continue;
+            }
+            let wanted = wish == Wish::Yes && !import.is_empty();
+            let written =
+                if wanted { import.write(|| stores::open(&environment)).await? } else { Vec::new() };
+            let report = import.report(&written, wanted, arguments.json);
+            return print(visible_text(&report).as_bytes());
         }
-        let wanted = !import.is_empty() && is_wanted(arguments)?;
-        let written = if wanted { import.write(|| stores::open(&environment)).await? } else { Vec::new() };
-        let report = import.report(&written, wanted, arguments.json);
-        print(visible_text(&report).as_bytes())
     })
 }
 
+/// What the user wants with a plan.
+#[derive(PartialEq)]
+enum Wish {
+    Yes,
+    No,
+    /// Choose about each thing, then look at the plan again.
+    Each,
+}
+
 /// Without a terminal nobody can say yes, so only `--yes` counts.
-fn is_wanted(arguments: &ImportArguments) -> Result<bool, Failure> {
+fn ask(arguments: &ImportArguments, is_empty: bool, things: &[Thing]) -> Result<Wish, Failure> {
     if arguments.yes || arguments.dry_run || arguments.json {
-        return Ok(arguments.yes);
+        return Ok(if arguments.yes { Wish::Yes } else { Wish::No });
     }
-    if !std::io::stdin().is_terminal() {
+    let has_terminal = std::io::stdin().is_terminal();
+    if is_empty && (things.is_empty() || !has_terminal) {
+        return Ok(Wish::No);
+    }
+    if !has_terminal {
         print("\nThere is no terminal to ask in; `--yes` imports this.\n")?;
-        return Ok(false);
+        return Ok(Wish::No);
     }
-    deliver("\nImport this? [y/N] ")?;
-    let mut answer = String::new();
-    let read = std::io::stdin().lock().read_line(&mut answer);
-    Ok(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"))
+    let each = if things.is_empty() { "" } else { ", e: choose for each" };
+    let question = if is_empty { "Is this right? [Y" } else { "Import this? [y/N" };
+    deliver(format!("\n{question}{each}] "))?;
+    Ok(match answer().as_str() {
+        "y" | "yes" => Wish::Yes,
+        "e" | "each" if !things.is_empty() => Wish::Each,
+        _ => Wish::No,
+    })
+}
+
+/// Asks about each thing; an empty answer is the usual choice.
+fn ask_each(things: &[Thing], choices: &mut Choices) -> Result<(), Failure> {
+    for thing in things {
+        let words: Vec<&str> = thing.choices.iter().map(|choice| choice.words()).collect();
+        let path = visible_line(&thing.path.display().to_string()).into_owned();
+        deliver(format!("{path}: {}? [{}] ", words.join(" or "), words[0]))?;
+        let answer = answer();
+        let chosen =
+            thing.choices.iter().find(|choice| !answer.is_empty() && choice.words().starts_with(&answer));
+        let Some(choice) = chosen.or(thing.choices.first()) else { continue };
+        choices.choose(thing.path.clone(), *choice);
+    }
+    print("\n")
+}
+
+/// One line of the user, in lower case; empty where the input has ended.
+fn answer() -> String {
+    let mut line = String::new();
+    let _ = std::io::stdin().lock().read_line(&mut line);
+    line.trim().to_lowercase()
 }

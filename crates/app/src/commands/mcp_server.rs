@@ -29,7 +29,8 @@ use crate::commands::server::on_stdio;
 use crate::logging::mask_secrets;
 use crate::working_folder;
 
-pub(crate) const HELP: &str = "Example (Claude Code):\n  claude mcp add dragoman -- dragoman mcp-server --approve edit\n\n\
+pub(crate) const HELP: &str = "Example (Claude Code):\n  claude mcp add dragoman -- dragoman mcp-server --approve edit\n  \
+     claude mcp add shop -- dragoman mcp-server --spec openapi.yaml --auth SHOP_TOKEN\n\n\
      Nobody can be asked: calls that your rules would ask about are refused unless --approve covers them.";
 
 /// A program that works for a program that works for another one is the last.
@@ -62,9 +63,30 @@ pub(crate) struct McpServerArguments {
     /// Search the chats of all folders, not of this one alone.
     #[arg(long)]
     all_chats: bool,
+    /// Offer the operations of an API in place of Dragoman's own tools: a specification's file or address.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["approve", "timeout", "max_cost", "max_steps", "model", "all_chats"])]
+    pub(super) spec: Option<String>,
+    /// The address of the API, where it is not the one of the specification.
+    #[arg(long, value_name = "URL", requires = "spec")]
+    pub(super) server: Option<String>,
+    /// The environment variable with the secret for a security scheme; `VARIABLE` alone where there is one scheme.
+    #[arg(long, value_name = "SCHEME=VARIABLE", requires = "spec")]
+    pub(super) auth: Vec<String>,
+    /// Fetch parts of the specification that are on the network.
+    #[arg(long, requires = "spec")]
+    pub(super) fetch_refs: bool,
 }
 
 pub(crate) fn run(arguments: McpServerArguments, level: Option<Level>) -> ExitCode {
+    if let Some(spec) = arguments.spec {
+        let options = ApiServer {
+            spec,
+            server: arguments.server,
+            auth: arguments.auth,
+            fetch_refs: arguments.fetch_refs,
+        };
+        return super::interfaces::api_server(options, level);
+    }
     let prepared = working_folder::change_folder(arguments.cwd.as_deref()).and_then(|()| {
         if arguments.max_cost.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
             return Err(Failure::user("--max-cost takes a number of dollars."));
@@ -92,6 +114,14 @@ pub(crate) fn run(arguments: McpServerArguments, level: Option<Level>) -> ExitCo
         };
         mcp::served::serve(Rc::new(tools), transport)
     })
+}
+
+/// The API that `--spec` names.
+pub(crate) struct ApiServer {
+    pub spec: String,
+    pub server: Option<String>,
+    pub auth: Vec<String>,
+    pub fetch_refs: bool,
 }
 
 struct Tools {
@@ -189,6 +219,8 @@ impl Tools {
             roots: self.roots.clone(),
             model: self.arguments.model.clone(),
             behavior: behavior.map(str::to_owned),
+            effort: None,
+            fork: false,
             task: None,
             session: chat.map(SessionId::new),
             newest: false,

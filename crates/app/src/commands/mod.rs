@@ -4,10 +4,12 @@ pub(crate) mod acp;
 pub(crate) mod acp_agents;
 pub(crate) mod attach;
 pub(crate) mod chat;
+mod chat_themes;
 pub(crate) mod chats;
 mod chats_json;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod config_edit;
 #[cfg(feature = "serve")]
 pub(crate) mod connect;
 pub(crate) mod connect_arguments;

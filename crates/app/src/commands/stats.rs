@@ -15,7 +15,7 @@ use crate::cli::StatsArguments;
 use crate::output::print;
 use crate::{lifetime, stores};
 
-const KINDS: ChatKinds =
+pub(crate) const KINDS: ChatKinds =
     ChatKinds { is_subagent: engine::is_subagent, is_imported: import::is_imported_call };
 
 pub(crate) fn run(arguments: StatsArguments) -> ExitCode {

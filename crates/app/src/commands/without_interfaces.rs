@@ -11,6 +11,7 @@ use domain::Failure;
 
 use super::failed;
 use super::generate_arguments::GenerateArguments;
+use super::mcp_server::ApiServer;
 use crate::cli::Level;
 
 pub(crate) use studio::copy_tabs;
@@ -26,6 +27,10 @@ pub(crate) fn generate(_arguments: GenerateArguments) -> ExitCode {
 
 pub(crate) fn check(_place: &str, _fetch_refs: bool, _as_json: bool) -> ExitCode {
     refuse("spec check")
+}
+
+pub(crate) fn api_server(_options: ApiServer, _level: Option<Level>) -> ExitCode {
+    refuse("mcp-server --spec")
 }
 
 fn refuse(command: &str) -> ExitCode {

@@ -10,9 +10,10 @@ const { AGENT, WORKSPACE, SDK } = process.env;
 const package_ = createRequire(join(SDK, "package.json")).resolve("@agentclientprotocol/sdk/experimental/v2");
 const { client, methods, ndJsonStream } = await import(pathToFileURL(package_));
 
-const seen = { stops: [], states: [], permissions: [], texts: {} };
+const seen = { stops: [], states: [], permissions: [], texts: {}, cancelled: [] };
 let updates = [];
 let idle = () => {};
+let shown = () => {};
 
 const program = spawn(AGENT, ["acp"], { stdio: ["pipe", "pipe", "inherit"], cwd: WORKSPACE });
 const exited = new Promise((resolve) => program.on("exit", resolve));
@@ -20,6 +21,7 @@ const stream = ndJsonStream(Writable.toWeb(program.stdin), Readable.toWeb(progra
 const app = client({ name: "test" })
   .onNotification(methods.client.session.update, ({ params }) => {
     updates.push(params.update);
+    if (decoded().includes("begun")) shown();
     if (params.update.sessionUpdate !== "state_update") return;
     seen.states.push(params.update.state);
     if (params.update.state === "idle" && params.update.stopReason) idle(params.update);
@@ -29,8 +31,19 @@ const app = client({ name: "test" })
     return { outcome: { outcome: "selected", optionId: "allow_once" } };
   });
 
-function text(kind) {
-  return updates.filter((it) => it.sessionUpdate === kind).map((it) => it.content.text).join("");
+// The text of whole messages, which have a list of blocks, and of chunks, which have one block.
+function textOf(some) {
+  return some.flatMap((it) => it.content).map((it) => it.text).join("");
+}
+
+function text(...kinds) {
+  return textOf(updates.filter((it) => kinds.includes(it.sessionUpdate)));
+}
+
+// The output of a command, when it can be stopped.
+function decoded() {
+  const chunks = updates.filter((it) => it.sessionUpdate === "terminal_output_chunk");
+  return chunks.map((it) => Buffer.from(it.data, "base64").toString()).join("");
 }
 
 await app.connectWith(stream, async (agent) => {
@@ -49,16 +62,30 @@ await app.connectWith(stream, async (agent) => {
     const { messageId } = await agent.request(methods.agent.session.prompt, { sessionId, prompt });
     const end = await ended;
     seen.stops.push(end.stopReason);
-    seen.texts[words] = text("agent_message_chunk");
-    seen.texts[`${words} own`] = updates.filter((it) => it.messageId === messageId).map((it) => it.content.text).join("");
+    seen.texts[words] = text("agent_message", "agent_message_chunk");
+    seen.texts[`${words} own`] = textOf(updates.filter((it) => it.messageId === messageId));
   }
+  // One call is stopped, and the turn goes on.
+  updates = [];
+  const ended = new Promise((resolve) => (idle = resolve));
+  const begun = new Promise((resolve) => (shown = resolve));
+  await agent.request(methods.agent.session.prompt, { sessionId, prompt: [{ type: "text", text: "wait" }] });
+  await begun;
+  const toolCallId = updates.findLast((it) => it.capabilities?.cancel && it.toolCallId).toolCallId;
+  await agent.request(methods.agent.toolCall.cancel, { sessionId, toolCallId });
+  seen.stops.push((await ended).stopReason);
+  seen.texts.wait = text("agent_message", "agent_message_chunk");
+  seen.output = decoded();
+  seen.cancelled = updates.filter((it) => it.toolCallId === toolCallId && it.status).map((it) => it.status);
+  const again = agent.request(methods.agent.toolCall.cancel, { sessionId, toolCallId });
+  seen.again = await again.then(() => "accepted", (error) => error.code);
   const mode = { sessionId, configId: "mode", type: "id", value: "plan" };
   const set = await agent.request(methods.agent.session.setConfigOption, mode);
   seen.mode = set.configOptions.find((it) => it.configId === "mode").currentValue;
   await agent.request(methods.agent.session.close, { sessionId });
   updates = [];
   await agent.request(methods.agent.session.resume, { sessionId, cwd: WORKSPACE, replayFrom: { type: "start" } });
-  seen.replayed = text("user_message_chunk");
+  seen.replayed = text("user_message");
   seen.listed = (await agent.request(methods.agent.session.list, {})).sessions.map((it) => it.sessionId === sessionId);
   await agent.request(methods.agent.session.delete, { sessionId });
 });

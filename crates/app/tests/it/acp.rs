@@ -44,20 +44,26 @@ async fn run(
 /// What the model says to `read`, `write`, `run`, `make` and `count`.
 fn script(fake: &FakeModel) {
     let call = |name: &str, arguments: Value| Answer::new().call("c1", name, arguments);
-    fake.answer(Answer::new().reasoning("Let me look.").say("Looking.").call(
-        "c1",
-        "eca__read_file",
-        json!({"path": "hello.txt"}),
-    ));
-    fake.answer(Answer::text(" It is plover."));
-    fake.answer(call("eca__write_file", json!({"path": "new.txt", "content": "hello\n"})));
-    fake.answer(Answer::text("Written."));
+    script_of_two_turns(fake);
     fake.answer(call("eca__shell_command", json!({"command": "touch made"})));
     fake.answer(Answer::text("Then not."));
     fake.answer(call("eca__shell_command", json!({"command": "touch one"})));
     fake.answer(call("eca__shell_command", json!({"command": "touch two"})));
     fake.answer(Answer::text("Made."));
     fake.answer(Answer::text("one two three").silence());
+}
+
+/// What the model says to `read` and `write`.
+fn script_of_two_turns(fake: &FakeModel) {
+    fake.answer(Answer::new().reasoning("Let me look.").say("Looking.").call(
+        "c1",
+        "eca__read_file",
+        json!({"path": "hello.txt"}),
+    ));
+    fake.answer(Answer::text(" It is plover."));
+    let new = json!({"path": "new.txt", "content": "hello\n"});
+    fake.answer(Answer::new().call("c1", "eca__write_file", new));
+    fake.answer(Answer::text("Written."));
 }
 
 /// The whole session, whichever client it was.
@@ -128,19 +134,55 @@ async fn the_official_typescript_client_holds_a_whole_session() {
 /// The draft of version 2, by its own official client.
 #[tokio::test]
 async fn the_official_client_of_version_two_holds_a_session() {
-    let (home, fake) = set_up().await;
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    home.write("work/hello.txt", "the word on the disk is xyzzy\n");
+    script_of_two_turns(&fake);
+    let command = json!({"command": "echo begun; sleep 600"});
+    fake.answer(Answer::new().call("c1", "eca__shell_command", command));
+    fake.answer(Answer::text("Then without it."));
     let packages = tokio::task::spawn_blocking(sdk::home).await.expect("the package is installed");
     let seen = run(&home, &fake, "node", "client_v2.mjs", ("SDK", packages)).await;
     assert_eq!(seen["initialize"]["protocolVersion"], 2, "{seen:#}");
     assert_eq!(seen["options"], json!(["mode", "model", "trust"]), "{seen:#}");
-    assert_eq!(seen["stops"], json!(["end_turn", "end_turn"]), "{seen:#}");
+    assert_eq!(seen["stops"], json!(["end_turn", "end_turn", "end_turn"]), "{seen:#}");
     assert_eq!(seen["texts"]["read"], "Looking. It is plover.");
+    // One call was stopped, the model learned of it, and the turn went on.
+    assert_eq!(seen["output"], "begun\n", "{seen:#}");
+    assert_eq!(last(&seen["cancelled"]), "cancelled", "{seen:#}");
+    assert_eq!((&seen["texts"]["wait"], &seen["again"]), (&json!("Then without it."), &json!(-32602)));
+    let requests = fake.requests();
+    let told = requests.last().expect("a request").body.to_string();
+    assert!(told.contains("The user stopped this call") && told.contains("begun"), "{told}");
     assert_eq!((&seen["texts"]["read own"], &seen["texts"]["write own"]), (&json!("read"), &json!("write")));
-    assert_eq!(seen["permissions"], json!([{"title": "Creating new.txt", "subject": "tool_call"}]));
+    assert_eq!(seen["permissions"][0], json!({"title": "Creating new.txt", "subject": "tool_call"}));
     assert_eq!(std::fs::read_to_string(home.workspace().join("new.txt")).expect("the file"), "hello\n");
     assert!(seen["states"].as_array().is_some_and(|states| states.contains(&json!("requires_action"))));
-    assert_eq!((&seen["mode"], &seen["replayed"]), (&json!("plan"), &json!("readwrite")));
+    assert_eq!((&seen["mode"], &seen["replayed"]), (&json!("plan"), &json!("readwritewait")));
     assert_eq!((&seen["listed"], &seen["exit"]), (&json!([true]), &json!(0)));
+}
+
+/// The settings turn version 2 off; a client that asks for it then gets version 1.
+#[tokio::test]
+async fn the_settings_turn_version_two_off() {
+    for (settings, version) in [("{}", 2), (r#"{"acp": {"v2": false}}"#, 1), (r#"{"acp": {"v2": true}}"#, 2)]
+    {
+        let home = Home::new();
+        home.write(".config/dragoman/config.json", settings);
+        let mut command: Command = home.command(&["acp"]).into();
+        let mut program = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+        let info = json!({"name": "test", "version": "1"});
+        let params = json!({"protocolVersion": 2, "info": info, "capabilities": {}});
+        let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+        let mut input = program.stdin.take().expect("input");
+        input.write_all(format!("{initialize}\n").as_bytes()).await.expect("it reads");
+        let mut lines = BufReader::new(program.stdout.take().expect("output")).lines();
+        let answer = tokio::time::timeout(WAIT_TIMEOUT, lines.next_line()).await.expect("in time");
+        let answer: Value = serde_json::from_str(&answer.expect("a line").expect("an answer")).expect("JSON");
+        assert_eq!(answer["result"]["protocolVersion"], version, "{settings}: {answer:#}");
+        assert_eq!(answer["result"]["info"].is_object(), version == 2, "{settings}");
+        drop(input);
+        assert!(program.wait().await.expect("it ends").success());
+    }
 }
 
 /// What the verifier of the registry sends, and what it wants back: a way to log in that an editor can offer.

@@ -63,6 +63,50 @@ async fn the_next_key_ends_the_completion_before_it() {
     gate.open();
 }
 
+/// A completion of `line`, which is the second one of a function, with the cursor at its end.
+fn typed(line: &str) -> Value {
+    json!({
+        "doc-text": format!("fn add(a: u32, b: u32) -> u32 {{\n{line}\n}}\n"), "doc-version": 1, "path": "/w/sum.rs",
+        "position": {"line": 2, "character": line.len() + 1},
+    })
+}
+
+#[tokio::test]
+async fn a_model_of_code_fills_the_middle_and_typing_costs_nothing() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["providers"]["llama.cpp"] =
+        json!({"url": format!("{}/v1", fake.url()), "models": {"qwen2.5-coder": {}}});
+    config["completion"] = json!({"model": "llama.cpp/qwen2.5-coder"});
+    let mut client = Client::start(&home, &config).await;
+    let infill = |text: &str| {
+        let body = json!({"content": text, "stop": true});
+        Answer::status(200).header("content-type", "application/json").body(body.to_string())
+    };
+    fake.answer(infill("a + b\n}\n\nfn sub() {\n"));
+    let result = client.request("completion/inline", typed("    ")).await;
+    assert_eq!(result["items"][0]["text"], "a + b", "it ends with the block");
+    let sent = fake.last_request();
+    assert_eq!(sent.path, "/infill");
+    assert_eq!(sent.body["input_prefix"], "fn add(a: u32, b: u32) -> u32 {\n    ");
+    assert_eq!(sent.body["input_suffix"], "\n}\n");
+    // What was proposed is typed.
+    for (line, rest) in [("    a", " + b"), ("    a +", " b")] {
+        let result = client.request("completion/inline", typed(line)).await;
+        assert_eq!(result["items"][0]["text"], rest);
+    }
+    assert_eq!(fake.requests().len(), 1, "typing it cost no request");
+    fake.answer(infill("1"));
+    let result = client.request("completion/inline", typed("    a * ")).await;
+    assert_eq!((&result["items"][0]["text"], fake.requests().len()), (&json!("1"), 2));
+    // A server that cannot do it is asked by a chat, and then at once.
+    fake.answer(Answer::status(501)).answer(Answer::text("b")).answer(Answer::text("c"));
+    assert_eq!(client.request("completion/inline", typed("    x")).await["items"][0]["text"], "b");
+    assert_eq!(client.request("completion/inline", typed("    y")).await["items"][0]["text"], "c");
+    let paths: Vec<String> = fake.requests().iter().skip(2).map(|request| request.path.clone()).collect();
+    assert_eq!(paths, ["/infill", "/v1/chat/completions", "/v1/chat/completions"]);
+}
+
 #[tokio::test]
 async fn a_next_edit_has_its_own_model_and_prompt_and_a_place() {
     let (home, fake) = (Home::new(), FakeModel::start().await);

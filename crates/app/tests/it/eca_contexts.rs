@@ -249,6 +249,52 @@ async fn a_full_context_is_compacted_and_what_matters_is_kept() {
 }
 
 #[tokio::test]
+async fn a_chat_is_compacted_when_few_tokens_are_left() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["providers"]["fake"]["models"]["m1"] = json!({"limit": {"context": 100_000, "output": 100}});
+    // A third of the window is used: no percentage asks for a summary, 70,000 tokens that must be left do.
+    config["agent"] = json!({"plan": {"autoCompactTokensLeft": 50_000}});
+    for (left, behavior, compacts) in
+        [(None, "agent", false), (Some(70_000), "agent", true), (Some(70_000), "plan", false)]
+    {
+        config["autoCompactTokensLeft"] = json!(left);
+        let mut client = Client::start(&home, &config).await;
+        let before = fake.requests().len();
+        let mut said = async |text: &str| {
+            let params = json!({"chatId": format!("{behavior}-{compacts}-{}", left.is_some()), "message": text, "behavior": behavior});
+            client.prompt_with(params).await
+        };
+        fake.answer(Answer::text("an old answer").usage(Usage { input: 35_000, ..Usage::default() }));
+        said("the first question").await;
+        if compacts {
+            fake.answer(Answer::text("A summary of it."));
+        }
+        fake.answer(Answer::text("a new answer"));
+        said("the second question").await;
+        let requests = fake.requests().split_off(before);
+        assert_eq!(requests.len(), if compacts { 3 } else { 2 }, "{left:?} {behavior}");
+        let last = requests[requests.len() - 1].body.to_string();
+        assert_eq!(last.contains("A summary of it."), compacts, "{last}");
+        assert_eq!(last.contains("an old answer"), !compacts, "{last}");
+    }
+}
+
+#[tokio::test]
+async fn the_map_has_as_many_entries_as_the_settings_say() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    for file in 0..20 {
+        home.write(&format!("work/src/{file:02}.rs"), "x");
+    }
+    let mut config = fake_provider(fake.url(), "openai-chat");
+    config["index"] = json!({"repoMap": {"maxEntriesPerDir": 3}});
+    let mut client = Client::start(&home, &config).await;
+    let (_, shown) = client.prompt(None, "/repo-map-show").await;
+    let map = system_text(&shown);
+    assert!(map.contains("02.rs") && !map.contains("03.rs") && map.contains("17 or more"), "{map}");
+}
+
+#[tokio::test]
 async fn instructions_come_from_the_user_and_the_project() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
     home.write(".config/dragoman/AGENTS.md", "the user's word\n");

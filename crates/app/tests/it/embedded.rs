@@ -43,6 +43,23 @@ fn without_a_key_a_question_gets_an_english_sentence() {
     assert_eq!(listed["default"], "local/smollm2-135m");
 }
 
+#[test]
+fn an_answer_has_the_form_that_its_schema_asks_for() {
+    let (home, models) = (Home::new(), models());
+    let schema = json!({
+        "type": "object",
+        "properties": {"capital": {"enum": ["Paris", "Rome", "Madrid"]}, "sure": {"type": "boolean"}},
+        "required": ["capital", "sure"],
+    });
+    let file = home.path().join("schema.json");
+    std::fs::write(&file, schema.to_string()).unwrap();
+    let question = "What is the capital of France?";
+    let output = run(&home, &models, &["run", "--output-schema", file.to_str().unwrap(), question]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert!(answer["sure"].is_boolean() && answer["capital"].is_string(), "{answer}");
+}
+
 #[tokio::test]
 async fn an_editor_can_chat_with_it_over_several_turns() {
     let home = Home::new();

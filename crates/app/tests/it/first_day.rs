@@ -215,7 +215,7 @@ async fn lists_of_a_chat_say_what_they_do_not_show() {
         let shown = Screen::start(&bench.home, &empty, &Start::default());
         shown.until("Ask something");
         shown.text("/model");
-        shown.until("Choose the model");
+        shown.until("Show the models");
         shown.keys(&["Enter"]);
         let picker = shown.until("type to narrow");
         let below = picker.split("type to narrow").nth(1).unwrap_or_default();

@@ -49,6 +49,7 @@ mod full_disk;
 mod hostile_project;
 mod hub;
 mod import;
+mod import_choices;
 mod injections;
 mod instructions;
 #[path = "../../../../interfaces/tests/it/mod.rs"]
@@ -78,14 +79,17 @@ mod real_agents;
 mod run;
 mod run_flags;
 mod run_output;
+mod run_stream;
 mod sandbox;
 #[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #[path = "../../../proto-acp/tests/it/schema.rs"]
 mod schema;
 mod screen;
+mod screen_dialog;
 mod screen_docs;
 mod screen_keys;
 mod screen_pages;
+mod screen_shots;
 #[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #[path = "../../../proto-acp/tests/it/sdk.rs"]
 mod sdk;

@@ -108,6 +108,86 @@ async fn tools_that_are_not_shown_are_accepted() {
     }
 }
 
+/// Small models choose among few tools and see only the arguments that matter.
+#[tokio::test]
+async fn small_models_are_shown_few_tools_and_arguments() {
+    let fake = FakeModel::start().await;
+    let config = provider(&fake, "fake", "ollama", "llama3.1:8b");
+    let body = first_request(&Home::new(), &fake, &config).await;
+    let tools = body["tools"].as_array().expect("tools");
+    let mut names: Vec<&str> =
+        tools.iter().filter_map(|tool| tool["function"]["name"].as_str()?.strip_prefix("eca__")).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["directory_tree", "edit_file", "grep", "read_file", "shell_command", "write_file"]);
+    let shell = tools.iter().find(|tool| tool["function"]["name"] == "eca__shell_command").expect("a shell");
+    let arguments = shell["function"]["parameters"]["properties"].as_object().expect("arguments");
+    assert_eq!(arguments.keys().collect::<Vec<_>>(), ["command"], "{shell}");
+    let text = body.to_string();
+    for rare in ["background", "timeout", "all_occurrences", "max_results", "pty"] {
+        assert!(!text.contains(rare), "{rare}: {text}");
+    }
+    let mut config = config;
+    config["modelFamilies"] = json!({"llama*": {"withoutTools": ["grep"]}});
+    let text = first_request(&Home::new(), &fake, &config).await.to_string();
+    assert!(text.contains("eca__fetch_url") && !text.contains("eca__grep"), "the user's list counts");
+}
+
+/// A model that edits without having read is shown the file once, where it could read it without a question.
+#[tokio::test]
+async fn an_edit_of_an_unread_file_is_answered_with_it() {
+    const SHOWN: &str = "You had not read the file";
+    let fake = FakeModel::start().await;
+    let edit = |old: &str| {
+        let input = json!({"path": "calc.py", "original_content": old, "new_content": "return a + b"});
+        Answer::tool_call("c1", "eca__edit_file", input)
+    };
+    let run = async |home: &Home, config: &Value, grants: &[&str]| {
+        fake.forget_requests();
+        home.write("work/calc.py", "def add(a, b):\n    return a - b\n");
+        let arguments = [&["run"], grants, &["fix add"]].concat();
+        let (code, out, err) = run_command(home, config, &arguments).await;
+        assert_eq!(code, Some(0), "{out}{err}");
+        fake.requests().iter().map(|request| request.tool_results()).next_back().unwrap_or_default()
+    };
+    let small = provider(&fake, "fake", "openai-chat", "qwen2.5-coder-1.5b");
+    let home = Home::new();
+    for answer in [edit("return a minus b"), edit("return b - a"), edit("return a - b"), Answer::text("done")]
+    {
+        fake.answer(answer);
+    }
+    let results = run(&home, &small, &["--approve", "all"]).await;
+    assert!(results[0].contains(SHOWN) && results[0].contains("return a - b"), "{results:?}");
+    assert!(!results[1].contains(SHOWN), "it is shown once: {results:?}");
+    let now = std::fs::read_to_string(home.workspace().join("calc.py")).expect("a file");
+    assert_eq!(now, "def add(a, b):\n    return a + b\n", "{results:?}");
+
+    let mut asking = small.clone();
+    asking["toolCall"] = json!({"approval": {"ask": {"eca__read_file": {}}}});
+    let large = provider(&fake, "fake", "openai-chat", "gpt-5");
+    for (why, config) in [("reading is asked about", asking), ("a large model reads by itself", large)] {
+        fake.answer(edit("return a minus b")).answer(Answer::text("done"));
+        let results = run(&Home::new(), &config, &[]).await;
+        assert!(!results[0].contains(SHOWN) && !results[0].contains("return a - b"), "{why}: {results:?}");
+    }
+}
+
+/// A model that fills every optional argument asks for nothing by it.
+#[tokio::test]
+async fn a_call_with_every_argument_filled_runs() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let config = provider(&fake, "fake", "openai-chat", "qwen2.5-coder-1.5b");
+    let input = json!({
+        "command": "echo plain", "working_directory": "", "timeout": 0, "background": "", "pty": false,
+        "grants": ["network:HOST", "port:NUMBER", "write:/PATH", "secret:PATH", "registries", "registry-credentials",
+            "run-later", "git-config", "git-credentials", "ssh", "signing", "cloud", "containers"],
+    });
+    fake.answer(Answer::tool_call("c1", "eca__shell_command", input)).answer(Answer::text("done"));
+    let (code, out, err) = run_command(&home, &config, &["run", "--approve", "all", "go"]).await;
+    assert_eq!(code, Some(0), "{out}{err}");
+    let results = fake.last_request().tool_results();
+    assert!(results[0].contains("plain") && !results[0].contains("refused"), "{results:?}");
+}
+
 /// A call whose argument is plain text, as OpenAI streams it.
 fn text_call(name: &str, text: &str) -> Answer {
     let item = |input: &str| json!({"type": "custom_tool_call", "id": "ctc_1", "call_id": "c1", "name": name, "input": input});

@@ -45,6 +45,8 @@ const ROWS: &[(&str, Run)] = &[
     ("models", With("")),
     ("models pull", With("")),
     ("models add", With("none.gguf")),
+    ("models remove", With("none")),
+    ("models list", With("--json")),
     ("models show", With("openai/gpt-5")),
     ("login", With("")),
     ("logout", With("anthropic")),
@@ -89,6 +91,9 @@ const ROWS: &[(&str, Run)] = &[
     ("doctor sandbox", No("it takes ten seconds, and prints like `doctor`")),
     ("config show", With("")),
     ("config check", With("")),
+    ("config get", With("maxSteps")),
+    ("config set", With("maxSteps 50")),
+    ("config edit", No("opens an editor")),
     ("config schema", With("")),
     ("trust", With("--list")),
     ("grants", With("")),
@@ -164,7 +169,10 @@ fn text(bytes: &[u8]) -> String {
 /// The commands that a help page names.
 fn commands_of(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let lines = lines.take_while(|line| !line.trim().is_empty());
+    // The first page has its commands in groups.
+    let is_grouped = help.contains("`dragoman COMMAND --help`");
+    let lines =
+        lines.take_while(|line| if is_grouped { !line.starts_with('`') } else { !line.trim().is_empty() });
     // A name has two blanks before it; the text of a long description has more.
     let names = lines.filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')));
     names

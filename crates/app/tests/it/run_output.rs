@@ -213,3 +213,118 @@ async fn the_review_script_of_ci_works() {
         assert!(script.contains(&format!("DRAGOMAN_{name}")), "{name}");
     }
 }
+
+/// The review becomes a comment of a pull or merge request; the next one replaces it.
+#[tokio::test]
+async fn a_review_is_posted_and_replaced() {
+    let bench = Fixture::new().await;
+    let folder = bench.home.workspace();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../integrations/ci/review");
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_dragoman"));
+    let setup = "git init -q -b main && git -c user.name=t -c user.email=t@e commit -q --allow-empty -m one && \
+        echo x > a.txt && git checkout -q -b topic && git add a.txt && git -c user.name=t -c user.email=t@e commit -qm two";
+    let made =
+        std::process::Command::new("sh").args(["-c", setup]).current_dir(&folder).status().expect("git");
+    assert!(made.success());
+    let path = format!(
+        "{}:{}",
+        program.parent().expect("a folder").display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
+    for (post, root, change) in [
+        ("github", "/repos/o/r/issues", "PATCH /repos/o/r/issues/comments/71"),
+        ("gitlab", "/projects/5/merge_requests", "PUT /projects/5/merge_requests/12/notes/71"),
+    ] {
+        let forge = Forge::start().await;
+        for (round, text) in ["Looks \"good\".\n\tReally\\!", "Better."].into_iter().enumerate() {
+            bench.fake.answer(Answer::text(text));
+            let mut command = tokio::process::Command::new("sh");
+            command.arg(script).current_dir(&folder).env_clear();
+            command.env("PATH", &path).env("HOME", bench.home.path()).env("DRAGOMAN_BASE", "main");
+            command.env("DRAGOMAN_CONFIG", bench.config.to_string()).env("DRAGOMAN_POST", post);
+            command.env("DRAGOMAN_TOKEN", "secret").env("DRAGOMAN_NUMBER", "12");
+            command.env("GITHUB_API_URL", &forge.url).env("GITHUB_REPOSITORY", "o/r");
+            command.env("CI_API_V4_URL", &forge.url).env("CI_PROJECT_ID", "5");
+            let ran = finish(command).await;
+            assert_eq!(ran.code, Some(0), "{post}: {}", ran.err);
+            let (line, body) = forge.last_change();
+            let body: Value = serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}"));
+            let expected = format!("<!-- dragoman-review -->\n{text}\n");
+            assert_eq!(body["body"].as_str(), Some(expected.as_str()), "{post}");
+            let comments = if post == "github" { "comments" } else { "notes" };
+            let wanted = if round == 0 { format!("POST {root}/12/{comments}") } else { change.to_owned() };
+            assert!(line.starts_with(&wanted), "{line}");
+        }
+    }
+}
+
+/// A forge that keeps one comment, with the number 71.
+struct Forge {
+    url: String,
+    changes: std::sync::Arc<std::sync::Mutex<Vec<(String, String)>>>,
+    served: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Forge {
+    fn drop(&mut self) {
+        self.served.abort();
+    }
+}
+
+impl Forge {
+    async fn start() -> Self {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let changes: std::sync::Arc<std::sync::Mutex<Vec<(String, String)>>> = std::sync::Arc::default();
+        let kept = changes.clone();
+        let served = tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut request = Vec::new();
+                let (head, body) = loop {
+                    let mut buffer = [0; 4096];
+                    let count = stream.read(&mut buffer).await.unwrap_or(0);
+                    request.extend_from_slice(&buffer[..count]);
+                    let text = String::from_utf8_lossy(&request).into_owned();
+                    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+                        assert!(count > 0, "half a request: {text}");
+                        continue;
+                    };
+                    let length = head
+                        .lines()
+                        .filter_map(|line| {
+                            line.to_lowercase().strip_prefix("content-length:")?.trim().parse().ok()
+                        })
+                        .next()
+                        .unwrap_or(0_usize);
+                    if body.len() >= length {
+                        break (head.to_owned(), body.to_owned());
+                    }
+                };
+                assert!(head.contains("secret"), "the token: {head}");
+                let answer = match (head.starts_with("GET "), kept.lock().expect("changes").last()) {
+                    (true, None) => "[]".to_owned(),
+                    (true, Some((_, body))) => {
+                        let body: Value = serde_json::from_str(body).expect("JSON");
+                        json!([{"id": 7, "body": "another"}, {"id": 71, "body": body["body"]}]).to_string()
+                    }
+                    (false, _) => "{}".to_owned(),
+                };
+                if !head.starts_with("GET ") {
+                    let line = head.lines().next().unwrap_or_default().to_owned();
+                    kept.lock().expect("changes").push((line, body));
+                }
+                let answer = format!(
+                    "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{answer}",
+                    answer.len()
+                );
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        Self { url, changes, served }
+    }
+
+    fn last_change(&self) -> (String, String) {
+        self.changes.lock().expect("changes").last().cloned().expect("a comment")
+    }
+}

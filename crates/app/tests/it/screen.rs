@@ -108,14 +108,14 @@ async fn one_key_approves_and_it_can_be_for_the_session() {
         let made = |name: &str| bench.home.workspace().join(name).exists();
         screen.until("Ask something");
         screen.say("make one");
-        let shown = screen.until("y once");
-        assert!(shown.contains("touch one.txt") && shown.contains("n no"), "{shown}");
+        let shown = screen.until("? explains");
+        assert!(shown.contains("touch one.txt") && shown.contains("No, and say"), "{shown}");
         assert!(!made("one.txt"));
         screen.keys(&["y"]);
         screen.until("That is all.");
         assert!(made("one.txt"));
         screen.say("make two");
-        screen.until("y once");
+        screen.until("? explains");
         screen.keys(&["a"]);
         screen.until_it("two answers", |shown| shown.matches("That is all.").count() == 2);
         assert!(made("two.txt"));
@@ -145,7 +145,7 @@ async fn a_refusal_can_say_why() {
         let screen = bench.screen();
         screen.until("Ask something");
         screen.say("make one");
-        screen.until("y once");
+        screen.until("? explains");
         screen.keys(&["r"]);
         screen.until("Why not?");
         screen.text("put it into docs");
@@ -155,7 +155,7 @@ async fn a_refusal_can_say_why() {
         let sent = bench.fake.last_request().body.to_string();
         assert!(sent.contains("put it into docs"), "the model reads it: {sent}");
         screen.say("make two");
-        screen.until("y once");
+        screen.until("? explains");
         screen.keys(&["n"]);
         let shown = screen.until_it("two answers", |shown| shown.matches("That is all.").count() == 2);
         assert!(shown.contains("refused by you"), "{shown}");
@@ -195,7 +195,7 @@ async fn a_server_asks_by_a_form() {
         screen.keys(&["C-u"]);
         for (answers, keys) in [(1, "Enter"), (2, "Escape")] {
             screen.say("ask me");
-            screen.until("y once");
+            screen.until("? explains");
             screen.keys(&["y"]);
             let shown = screen.until("Esc declines");
             assert!(shown.contains("The MCP server scripted asks: Which color?"), "{shown}");
@@ -253,7 +253,7 @@ async fn typing_on_approves_nothing() {
         screen.until("> way");
         assert!(!bench.home.workspace().join("one.txt").exists());
         screen.keys(&["Tab"]);
-        screen.until("y once");
+        screen.until("? explains");
         screen.keys(&["y"]);
         screen.until("That is all.");
         assert!(bench.home.workspace().join("one.txt").exists());
@@ -273,13 +273,13 @@ async fn a_diff_is_shown_in_colors_before_it_is_approved() {
         let screen = bench.screen();
         screen.until("Ask something");
         screen.say("edit it");
-        screen.until("y once");
+        screen.until("? explains");
         let colored = screen.colored();
         let line =
             |text: &str| colored.lines().find(|line| line.contains(text)).unwrap_or_default().to_owned();
-        // The words that changed are marked (7m).
-        assert!(line("old").contains("38;5;1m-") && line("old").contains("[7mold"), "{colored}");
-        assert!(line("new").contains("38;5;2m+") && line("new").contains("[7mnew"), "{colored}");
+        // Changed lines have a background, and the words that changed another one.
+        assert!(line("old").contains("48;5;52") && line("old").contains("48;5;88mold"), "{colored}");
+        assert!(line("new").contains("48;5;22") && line("new").contains("48;5;28mnew"), "{colored}");
         screen.keys(&["y"]);
         screen.until("That is all.");
         let text = std::fs::read_to_string(bench.home.workspace().join("a.txt")).expect("the file");
@@ -305,8 +305,12 @@ async fn escape_stops_and_control_c_twice_leaves() {
         screen.say("again");
         screen.until("Whole.");
         screen.until_gone("Esc stops");
-        screen.keys(&["Escape", "Escape"]);
-        screen.until("Nothing runs.");
+        screen.keys(&["Escape"]);
+        screen.until("Esc again");
+        screen.keys(&["Escape"]);
+        screen.until("Go back to before a prompt");
+        screen.keys(&["Escape"]);
+        screen.until_gone("Go back to before a prompt");
         screen.keys(&["C-c"]);
         screen.until("Ctrl-C again leaves");
         screen.keys(&["C-c"]);
@@ -390,7 +394,7 @@ async fn forty_columns_are_enough() {
         let shown = screen.until_it("the answer and its cost", is_over);
         assert!(shown.contains("name: alpha"), "a table that does not fit is a list:\n{shown}");
         screen.say("touch");
-        let shown = screen.until("y once");
+        let shown = screen.until("? explains");
         assert!(shown.contains("forty-columns.txt"), "all of what is approved is seen:\n{shown}");
         screen.keys(&["n"]);
         screen.until("That is all.");
@@ -417,7 +421,7 @@ async fn commands_files_and_models_are_completed() {
         screen.until("There is no command");
         screen.keys(&["C-u"]);
         screen.text("/model");
-        screen.until("Choose the model");
+        screen.until("Show the models");
         screen.keys(&["Enter"]);
         screen.until("type to narrow");
         screen.text("m2");

@@ -16,7 +16,7 @@ async fn a_call_is_always_allowed_in_a_project() {
         let screen = bench.screen();
         screen.until("Ask something");
         screen.say("make one");
-        screen.until("p always in this project");
+        screen.until("? explains");
         screen.keys(&["p"]);
         let shown = screen.until("Enter writes it");
         assert!(shown.contains("projects") && shown.contains("touch("), "{shown}");
@@ -166,7 +166,7 @@ async fn an_inline_chat_stays_in_the_scrollback() {
         screen
             .until_it("a narrower line", |shown| shown.lines().any(|line| line.trim_end() == "─".repeat(60)));
         screen.say("make one");
-        screen.until("y once");
+        screen.until("? explains");
         screen.keys(&["y"]);
         screen.until("That is all.");
         screen.keys(&["F1"]);

@@ -93,8 +93,8 @@ async fn the_terminal_calls_the_user_and_has_a_clipboard() {
         let written = bench.home.path().join("written");
         screen.record(&written);
         screen.say("make one");
-        screen.until("y once");
-        until_written(&written, "\x1b]9;Dragoman waits for your answer\x07\x07");
+        screen.until("? explains");
+        until_written(&written, "\x07\x1b]9;Dragoman waits for your answer\x07");
         screen.keys(&["y"]);
         screen.until("That is all.");
         screen.until_gone("Esc stops");

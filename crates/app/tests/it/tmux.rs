@@ -85,6 +85,13 @@ impl Screen {
         self.tmux(&["send-keys", "-l", text]);
     }
 
+    /// Bytes as a terminal would send them: codes of the mouse, and of keys that tmux has no name for.
+    pub(crate) fn bytes(&self, bytes: &[u8]) {
+        let codes: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let codes: Vec<&str> = codes.iter().map(String::as_str).collect();
+        self.keys(&[&["-H"], &codes[..]].concat());
+    }
+
     /// A prompt: typed, seen, sent.
     pub(crate) fn say(&self, text: &str) {
         self.text(text);
@@ -122,6 +129,12 @@ impl Screen {
     /// A program has replaced the terminal's own text for a while.
     pub(crate) fn is_alternate(&self) -> bool {
         self.tmux(&["display-message", "-p", "#{alternate_on}"]).stdout.starts_with(b"1")
+    }
+
+    /// Whether the program lets the terminal report buttons and drags of the mouse.
+    pub(crate) fn mouse_flags(&self) -> String {
+        let flags = self.tmux(&["display-message", "-p", "#{mouse_any_flag} #{mouse_button_flag}"]);
+        String::from_utf8_lossy(&flags.stdout).trim().to_owned()
     }
 
     /// The same with colors.

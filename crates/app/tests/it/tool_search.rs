@@ -180,12 +180,29 @@ async fn a_server_takes_no_name_of_another_servers_tool() {
 #[tokio::test]
 async fn within_the_budget_every_tool_is_offered() {
     let (home, fake) = (Home::new(), FakeModel::start().await);
-    let wide = json!({"toolSearch": {"abovePercent": 100}});
+    let wide = json!({"toolSearch": {"abovePercent": 100, "aboveTokens": 1_000_000}});
     let mut client = start(&home, &fake, &[("toolCall", wide)]).await;
     turn(&mut client, &fake, vec![Answer::text("ok")], false).await;
     let tools = fake.last_request().tools();
     assert_eq!(tools.iter().filter(|name| name.contains("__record_")).count(), 300);
     assert!(!tools.iter().any(|name| name == SEARCH));
+    assert!(client.end().await.success());
+}
+
+/// A tenth of a million tokens would have room for all 300, which would be paid in every request.
+#[tokio::test]
+async fn a_large_window_is_not_filled_with_definitions() {
+    let (home, fake) = (Home::new(), FakeModel::start().await);
+    let models = json!({"wide": {"limit": {"context": 1_000_000}}});
+    let providers = json!({"fake": {"api": "openai-chat", "url": fake.url(), "key": "k", "models": models}});
+    let settings = [("providers", providers), ("defaultModel", json!("fake/wide"))];
+    let mut client = start(&home, &fake, &settings).await;
+    turn(&mut client, &fake, vec![Answer::text("ok")], false).await;
+    let request = fake.last_request();
+    let tools = request.tools();
+    assert!(tools.iter().any(|name| name == SEARCH), "{tools:?}");
+    assert!(!tools.iter().any(|name| name.contains("__record_")), "{tools:?}");
+    assert!(request.body.to_string().len() < 10_000, "{}", request.body.to_string().len());
     assert!(client.end().await.success());
 }
 

@@ -9,6 +9,7 @@
 mod agent;
 mod chat;
 mod hooks;
+mod index;
 mod keys;
 mod known_keys;
 mod page;
@@ -26,6 +27,7 @@ use serde_json::{Map, Value};
 use agent::{Agent, ModelFamilyEntry, PromptTexts};
 use chat::{ChatSection, GoalSection};
 use hooks::Hook;
+use index::IndexSection;
 use provider::{McpServerEntry, Provider};
 use tool_call::{ProjectToolCallSection, ToolCallSection};
 
@@ -213,17 +215,16 @@ struct SettingsFile {
     /// `dragoman chat` writes here.
     #[schemars(extend("examples" = [{"/home/me/shop": {"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["npm test"]}}}}}}}]))]
     projects: BTreeMap<String, ProjectSection>,
-    /// The file index.
-    #[schemars(extend("x-unsupported" = true))]
-    index: Map<String, Value>,
+    /// The files of a workspace.
+    index: IndexSection,
     /// Patterns of tools that are found by a search; `toolCall.toolSearch` is supported.
     #[schemars(extend("x-unsupported" = true))]
     mcp_tool_search: Map<String, Value>,
     /// How often servers are asked whether they are there; a server that is gone is noticed by its closed connection.
     #[schemars(extend("x-unsupported" = true))]
     mcp_keep_alive_seconds: u64,
-    /// How long a connection to a provider may take; it gets 15 seconds.
-    #[schemars(extend("x-unsupported" = true))]
+    /// Seconds that a connection to a provider on another machine may take until it is there. Without it: 15.
+    #[schemars(range(min = 1, max = 600), extend("examples" = [30]))]
     connect_timeout_seconds: u64,
     /// Variants of models by a pattern of their names; `providers.*.models.*.variants` is supported.
     #[schemars(extend("x-unsupported" = true))]

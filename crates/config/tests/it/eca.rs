@@ -57,6 +57,7 @@ const FILE: &str = r#"{
   "otlp": {"otel.exporter.otlp.metrics.protocol": "http/protobuf", "otel.exporter.otlp.metrics.endpoint": "https://otlp.example.com/foo", "otel.exporter.otlp.headers": "Authorization=Bearer 123456"}, "plugins": {"install": []}, "remote": {"enabled": false},
   "netrcFile": null,
   "chat": {"title": false, "defaultTrust": true},
+  "connectTimeoutSeconds": 40,
   "network": {"caCertFile": "/ca.pem"}
 }"#;
 
@@ -83,7 +84,7 @@ fn each_key_without_effect_is_named() {
         "providers.openai.models.fast.reasoningHistory",
         "toolCall.shellCommand.summaryMaxLength",
         "toolCall.outputTruncation.lines",
-        "index",
+        "index.ignoreFiles",
         "rewrite.fullFileMaxLines",
         "variantsByModel",
         "remote",
@@ -235,6 +236,9 @@ fn prompts_chat_and_the_rest() {
     assert_eq!((settings.chat.auto_compact_percentage, settings.chat.retention_days), (75, Some(14)));
     assert!(settings.include_parent_agents_files);
     assert_eq!(settings.network.ca_cert_file.as_deref(), Some(Path::new("/ca.pem")));
+    assert_eq!(settings.network.connect_timeout, Some(std::time::Duration::from_secs(40)));
+    let map = config::MapSettings { entries: Some(1), entries_per_folder: Some(2) };
+    assert_eq!(settings.tools.map, map);
 }
 
 /// `test-mcp` of an ECA file is `testMcp`, `myProvider` is `my-provider`, and our own files describe the same things.

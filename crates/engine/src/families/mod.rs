@@ -10,9 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use config::{EditFormat, FamilyRule};
 use domain::model::ModelInfo;
 use domain::tool::ToolSpec;
+use domain::tool_call::Origin;
 use serde_json::{Map, Value};
 
-use table::{ArgumentName, FAMILIES, Family};
+use table::{ArgumentName, FAMILIES, Family, HiddenArgument};
+
+/// Where nothing is named, everything is shown.
+const ALL_TOOLS: &[&str] = &[];
 
 /// What holds for a model, with the origin of each part.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +24,10 @@ pub struct Profile {
     pub family: Part<&'static str>,
     pub prompt: Part<String>,
     pub edits: Part<EditFormat>,
+    pub only: Part<&'static [&'static str]>,
     pub without: Part<Vec<String>>,
+    pub hidden: Part<&'static [HiddenArgument]>,
+    descriptions: &'static [(&'static str, &'static str)],
     pub arguments: Part<&'static [ArgumentName]>,
     pub parallel: Part<bool>,
     pub effort: Part<Option<String>>,
@@ -56,6 +63,10 @@ pub fn profile(id: &str, rules: &[FamilyRule]) -> Profile {
     Profile {
         prompt: part(&rules, &of_row, family.prompt.to_owned(), |rule| rule.prompt.clone()),
         edits: part(&rules, &of_row, family.edits, |rule| rule.edits),
+        // A user who says which tools are left out says all.
+        only: part(&rules, &of_row, family.only, |rule| rule.without_tools.is_some().then_some(ALL_TOOLS)),
+        hidden: Part { value: family.hidden, origin: of_row.clone() },
+        descriptions: family.descriptions,
         without: part(
             &rules,
             &of_row,
@@ -131,7 +142,11 @@ impl Profile {
             EditFormat::Replace | EditFormat::Whole => name != "apply_patch",
             EditFormat::Patch => !matches!(name, "edit_file" | "write_file" | "move_file"),
         };
-        by_format && (self.tasks.value || name != "task") && !self.without.value.iter().any(|it| it == name)
+        let is_among = self.only.value.is_empty() || self.only.value.contains(&name);
+        by_format
+            && is_among
+            && (self.tasks.value || name != "task")
+            && !self.without.value.iter().any(|it| it == name)
     }
 
     /// The effort of a request for which nobody has chosen one.
@@ -139,8 +154,29 @@ impl Profile {
         self.effort.value.clone().filter(|effort| model.variants.contains(effort))
     }
 
-    /// A tool with the names of arguments that the family is shown.
-    pub(crate) fn rename_arguments(&self, spec: &mut ToolSpec) {
+    /// The file of a failed edit is shown where the chat has not read it.
+    pub(crate) fn shows_unread_files(&self) -> bool {
+        !self.only.value.is_empty()
+    }
+
+    /// A tool as the family is shown it: its description, the arguments that matter and their names. `is_own`: the user wrote
+    /// the description.
+    pub(crate) fn show_tool(&self, spec: &mut ToolSpec, is_own: bool) {
+        if spec.origin == Origin::Native {
+            let described = self.descriptions.iter().find(|(tool, _)| !is_own && *tool == spec.name);
+            if let Some((_, text)) = described {
+                spec.description = (*text).to_owned();
+            }
+            let ToolSpec { name: tool, input_schema, .. } = &mut *spec;
+            let is_hidden = |name: &str| self.hidden.value.iter().any(|it| *it == (tool.as_str(), name));
+            if let Some(Value::Object(properties)) = input_schema.get_mut("properties") {
+                properties.retain(|name, _| !is_hidden(name));
+            }
+        }
+        self.rename_arguments(spec);
+    }
+
+    fn rename_arguments(&self, spec: &mut ToolSpec) {
         for (_, own, shown) in self.arguments.value.iter().filter(|(tool, ..)| *tool == spec.name) {
             spec.description = spec.description.replace(own, shown);
             if let Some(Value::Object(properties)) = spec.input_schema.get_mut("properties") {
@@ -201,6 +237,17 @@ mod tests {
         assert_eq!(profile.arguments.origin, "the family gpt");
         assert!(!profile.tasks.value && profile.effort.value.as_deref() == Some("high"));
         assert!(profile.shows("edit_file") && !profile.shows("apply_patch") && !profile.shows("task"));
+    }
+
+    #[test]
+    fn small_models_see_few_tools_unless_the_user_lists_others() {
+        let small = profile("ollama/qwen2.5-coder:1.5b", &[]);
+        assert!(small.shows("read_file") && !small.shows("fetch_url") && small.shows_unread_files());
+        assert!(profile("local/qwen2.5-coder-1.5b", &[]).shows("shell_command"));
+        let rules = [FamilyRule { without_tools: Some(vec!["grep".into()]), ..rule("*:1.5b") }];
+        let own = profile("ollama/qwen2.5-coder:1.5b", &rules);
+        assert!(own.shows("fetch_url") && !own.shows("grep"));
+        assert!(!profile("openai/gpt-5", &[]).shows_unread_files());
     }
 
     #[test]

@@ -17,7 +17,8 @@ const MAX_FILES: usize = 100;
 /// Collects the files that count.
 pub(super) struct Importer<'a> {
     set: InstructionSet,
-    pub(super) looks: Looks,
+    /// `None` where nobody asks later whether the files have changed.
+    looks: Option<Looks>,
     seen: Vec<SeenFile>,
     /// Files that are not among `seen` yet: most looks find nothing to compare with them.
     known: &'a [InstructionFile],
@@ -42,18 +43,26 @@ struct Reading<'p> {
 
 impl<'a> Importer<'a> {
     pub(super) fn new(is_forbidden: &'a dyn Fn(&Path) -> bool) -> Self {
-        let (set, looks) = (InstructionSet::default(), Looks::default());
+        let (set, looks) = (InstructionSet::default(), Some(Looks::default()));
         Self { set, looks, seen: Vec::new(), known: &[], is_forbidden }
     }
 
     /// The texts of these files count once and are not given again.
     pub(super) fn knowing(mut self, known: &'a InstructionSet) -> Self {
         self.known = &known.files;
+        self.looks = None;
         self
     }
 
     pub(super) fn into_set(self) -> (InstructionSet, Looks) {
-        (self.set, self.looks)
+        (self.set, self.looks.unwrap_or_default())
+    }
+
+    /// Must be called before the place is looked at.
+    pub(super) fn note_place(&mut self, path: &Path) {
+        if let Some(looks) = &mut self.looks {
+            looks.add(path);
+        }
     }
 
     pub(super) fn leave_out(&mut self, path: &Path, why: impl Into<String>) {
@@ -62,7 +71,7 @@ impl<'a> Importer<'a> {
 
     /// The file of the user, wherever links lead.
     pub(super) fn add_global(&mut self, folder: &Path, path: &Path) {
-        self.looks.add(path);
+        self.note_place(path);
         if let Ok(bytes) = project_files::read_named(path, FILE_LIMIT_BYTES)
             && let Ok(text) = String::from_utf8(bytes)
         {
@@ -84,7 +93,7 @@ impl<'a> Importer<'a> {
 
     /// The text of a file of the project; `None` where it is not there or cannot count.
     pub(super) fn read(&mut self, boundary: &Path, path: &Path) -> Option<String> {
-        self.looks.add(path);
+        self.note_place(path);
         // Most places are empty, and a look is cheaper than opening them.
         if path.symlink_metadata().is_err() {
             return None;
@@ -186,7 +195,7 @@ impl<'a> Importer<'a> {
                 );
                 continue;
             }
-            self.looks.add(&target);
+            self.note_place(&target);
             if !target.is_file() {
                 continue;
             }

@@ -112,7 +112,7 @@ fn read_folder(importer: &mut Importer<'_>, boundary: &Path, folder: &Path) {
             Counts::Always | Counts::WithoutClaude | Counts::WithoutOwn => None,
         };
         if let Some(why) = why_not {
-            importer.looks.add(&path);
+            importer.note_place(&path);
             if path.symlink_metadata().is_ok() {
                 importer.leave_out(&path, why);
             }

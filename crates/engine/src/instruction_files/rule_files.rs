@@ -21,7 +21,7 @@ enum Holds {
 
 /// Adds the rules of a folder. Whether there are any.
 pub(super) fn add(importer: &mut Importer<'_>, boundary: &Path, folder: &Path, endings: &[&str]) -> bool {
-    importer.looks.add(folder);
+    importer.note_place(folder);
     let Ok(entries) = std::fs::read_dir(folder) else { return false };
     let has_ending = |name: &str| endings.iter().any(|ending| name.ends_with(ending));
     let mut paths: Vec<PathBuf> = entries

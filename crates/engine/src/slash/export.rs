@@ -42,21 +42,32 @@ pub(super) async fn fork_chat(session: &Session) -> Result<String, Failure> {
 
 /// `/export [file]`: the chat as Markdown.
 pub(super) fn write(session: &Session, file: Option<&str>) -> Result<String, Failure> {
-    let root = session.roots.first().ok_or_else(|| Failure::user("This chat has no folder to write to."))?;
     let (title, text) = {
         let state = session.state();
         let title = state.settings().title.clone().unwrap_or_else(|| session.id.to_string());
         let text = markdown(&title, state.items());
         (title, text)
     };
-    let name = file.map_or_else(|| file_name(&title), str::to_owned);
-    let path = inside(root, Path::new(&name))?;
+    let name = file.map_or_else(|| file_name(&title, "md"), str::to_owned);
+    let path = write_new(session, &name, &text, "/export notes/chat.md")?;
+    Ok(format!("This chat is written to {}.", path.display()))
+}
+
+/// Writes a new file of the workspace; `example` names another one.
+pub(super) fn write_new(
+    session: &Session,
+    name: &str,
+    text: &str,
+    example: &str,
+) -> Result<PathBuf, Failure> {
+    let root = session.roots.first().ok_or_else(|| Failure::user("This chat has no folder to write to."))?;
+    let path = inside(root, Path::new(name))?;
     let written = OpenOptions::new().write(true).create_new(true).open(&path);
     written.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
         Failure::user(format!("{} cannot be written: {error}.", path.display()))
-            .hint("Name another file: `/export notes/chat.md`.")
+            .hint(format!("Name another file: `{example}`."))
     })?;
-    Ok(format!("This chat is written to {}.", path.display()))
+    Ok(path)
 }
 
 /// A new file below the workspace folder, through no link.
@@ -72,13 +83,13 @@ fn inside(root: &Path, name: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-fn file_name(title: &str) -> String {
+pub(super) fn file_name(title: &str, ending: &str) -> String {
     let plain: String = title
         .chars()
         .take(60)
         .map(|character| if character.is_alphanumeric() { character } else { '-' })
         .collect();
-    format!("chat-{}.md", plain.trim_matches('-').to_lowercase())
+    format!("chat-{}.{ending}", plain.trim_matches('-').to_lowercase())
 }
 
 fn markdown(title: &str, items: &[Item]) -> String {
@@ -111,7 +122,7 @@ fn markdown(title: &str, items: &[Item]) -> String {
     out
 }
 
-fn part_text(part: &Part) -> &str {
+pub(super) fn part_text(part: &Part) -> &str {
     match part {
         Part::Text { text } => text,
         Part::Image { .. } => "(an image)",

@@ -2,6 +2,9 @@
 
 use config::{Hook, HookEvent, HookMatcher};
 
+use domain::item::{ItemKind, PlanStatus};
+use domain::tool_call::Details;
+
 use crate::session::Session;
 use crate::workspace::{NamedText, Skill};
 
@@ -80,4 +83,42 @@ pub(super) fn skills(session: &Session) -> String {
     let line =
         |skill: &Skill| format!("- **{}**: {} ({})", skill.name, skill.description, skill.folder.display());
     skills.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// `/todos`: the newest task list of the model.
+pub(super) fn todos(session: &Session) -> String {
+    let state = session.state();
+    let newest = state.items().iter().rev().find_map(|item| {
+        let ItemKind::ToolCall(call) = &item.kind else { return None };
+        let Some(Details::Tasks { entries }) = &call.details else { return None };
+        Some(entries)
+    });
+    let Some(entries) = newest.filter(|entries| !entries.is_empty()) else {
+        return "The model has made no task list in this chat.".to_owned();
+    };
+    let lines = entries.iter().map(|entry| {
+        let mark = match entry.status {
+            PlanStatus::Pending => "[ ]",
+            PlanStatus::InProgress => "[>]",
+            PlanStatus::Done => "[x]",
+        };
+        format!("- {mark} {}", entry.text)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// `/tools`: by server, the first sentence of each description.
+pub(super) fn tools(session: &Session) -> String {
+    let mut lines = Vec::new();
+    for server in session.servers() {
+        lines.push(format!("**{}**", server.name));
+        if server.tools.is_empty() {
+            lines.push("- no tools now".to_owned());
+        }
+        lines.extend(server.tools.iter().map(|tool| {
+            let sentence = tool.description.split_inclusive(". ").next().unwrap_or_default();
+            format!("- {}: {}", tool.name, sentence.lines().next().unwrap_or_default().trim())
+        }));
+    }
+    lines.join("\n")
 }

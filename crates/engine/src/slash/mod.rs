@@ -4,6 +4,7 @@
 //! it at once.
 
 pub(crate) mod aside;
+mod choices;
 mod costs;
 mod export;
 mod goal;
@@ -11,11 +12,13 @@ mod jobs;
 mod lists;
 mod native;
 mod output;
+mod share;
 
 use domain::command::{Accepted, AcceptedStatus, SlashArgument, SlashCommand, SlashOrigin, TurnLimits};
 use domain::event::{Fact, Outcome};
 use domain::item::{ItemKind, Part};
 use domain::names::is_same_name;
+use domain::slash_commands::{self, SLASH_COMMANDS};
 use domain::taint::Taint;
 use domain::{CancellationToken, Failure, Model, Reply, TurnId};
 use serde_json::Value;
@@ -35,17 +38,24 @@ use native::{CommandKind, NATIVE, Native};
 const INIT: &str = include_str!("../texts/init.md");
 const SKILL_CREATE: &str = include_str!("../texts/skill_create.md");
 
-/// What can be typed now, filtered by name and description.
-pub(crate) fn list(session: Option<&Session>, workspace: &Workspace, query: &str) -> Vec<SlashCommand> {
-    let native = NATIVE.iter().map(|(_, name, description, argument)| SlashCommand {
-        name: (*name).into(),
-        description: (*description).into(),
+/// The commands of the table that every front-end lists.
+fn native_commands() -> impl Iterator<Item = SlashCommand> {
+    let listed = SLASH_COMMANDS.iter().filter(|command| command.is_listed_everywhere());
+    listed.map(|command| SlashCommand {
+        name: command.name.into(),
+        description: command.description.into(),
         origin: SlashOrigin::Native,
-        arguments: argument
+        arguments: command
+            .argument
             .iter()
             .map(|name| SlashArgument { name: (*name).into(), description: None, required: false })
             .collect(),
-    });
+    })
+}
+
+/// What can be typed now, filtered by name and description.
+pub(crate) fn list(session: Option<&Session>, workspace: &Workspace, query: &str) -> Vec<SlashCommand> {
+    let native = native_commands();
     let custom = workspace.texts.commands().into_iter().map(|custom| SlashCommand {
         description: custom
             .description
@@ -76,8 +86,14 @@ pub(crate) fn list(session: Option<&Session>, workspace: &Workspace, query: &str
         arguments: prompt.arguments,
     });
     let query = query.trim_start_matches('/').to_lowercase();
+    let has_alias = |command: &SlashCommand| {
+        let spec = slash_commands::by_name(&command.name).filter(|_| command.origin == SlashOrigin::Native);
+        spec.is_some_and(|spec| spec.aliases.iter().any(|alias| alias.starts_with(&query)))
+    };
     let fits = |command: &SlashCommand| {
-        command.name.to_lowercase().contains(&query) || command.description.to_lowercase().contains(&query)
+        command.name.to_lowercase().contains(&query)
+            || command.description.to_lowercase().contains(&query)
+            || has_alias(command)
     };
     native.chain(custom).chain(skills).chain(prompts).filter(fits).collect()
 }
@@ -87,7 +103,8 @@ pub(crate) fn parse(session: &Session, text: &str) -> Option<ParsedCommand> {
     let line = text.trim().strip_prefix('/')?;
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let arguments = split_arguments(rest);
-    let native = NATIVE.iter().find(|(_, known, ..)| *known == name).map(|(native, ..)| *native);
+    let native = find_native(name);
+    let alias = slash_commands::by_alias(name).and_then(|spec| Some((spec.name, find_native(spec.name)?)));
     let custom = || session.workspace.texts.commands().into_iter().find(|command| command.name == name);
     let kind = if let Some(native) = native {
         CommandKind::Native(native)
@@ -105,9 +122,16 @@ pub(crate) fn parse(session: &Session, text: &str) -> Option<ParsedCommand> {
     {
         CommandKind::McpPrompt
     } else {
-        return None;
+        // The names of other assistants yield to what the user has.
+        let (name, native) = alias?;
+        let (name, kind) = (name.to_owned(), CommandKind::Native(native));
+        return Some(ParsedCommand { name, arguments, rest: rest.to_owned(), kind });
     };
     Some(ParsedCommand { name: name.to_owned(), arguments, rest: rest.to_owned(), kind })
+}
+
+fn find_native(name: &str) -> Option<Native> {
+    NATIVE.iter().find(|(known, _)| *known == name).map(|(_, native)| *native)
 }
 
 /// What a running turn is told: the text of a custom command or skill in place of its name. Other commands wait for the
@@ -339,13 +363,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_names_every_command_with_its_description() {
-        let page = include_str!("../../../../docs/slash-commands.md");
-        for (_, name, description, _) in NATIVE {
-            let row = page.lines().find(|line| {
-                line.strip_prefix(&format!("| `/{name}")).is_some_and(|rest| rest.starts_with(['`', ' ']))
-            });
-            assert!(row.is_some_and(|row| row.contains(description)), "docs/slash-commands.md: /{name}");
+    fn every_command_of_the_engine_does_something() {
+        for command in SLASH_COMMANDS {
+            assert_eq!(find_native(command.name).is_some(), command.is_of_engine(), "/{}", command.name);
+        }
+        for (name, _) in NATIVE {
+            assert!(slash_commands::by_name(name).is_some(), "/{name} is not in the table");
         }
     }
 

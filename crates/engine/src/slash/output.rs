@@ -13,7 +13,7 @@ use domain::{Failure, TurnId};
 use session::fork;
 
 use super::native::{CommandKind, Native, ParsedCommand};
-use super::{aside, costs, export, goal, jobs, lists};
+use super::{aside, choices, costs, export, goal, jobs, lists, share};
 use crate::behavior;
 use crate::chat_list;
 use crate::session::Session;
@@ -40,10 +40,7 @@ pub(super) async fn of(
         Native::Login => texts.login(argument).await,
         Native::Model => return switch_model(session, argument).await,
         Native::Agent => return switch_agent(session, argument).await,
-        Native::Resume => match argument {
-            Some(wanted) => resume(session, turn, wanted).await?,
-            None => list_chats(session, "").await?,
-        },
+        Native::Resume => resume_or_list(session, turn, argument).await?,
         Native::Chats => list_chats(session, &command.arguments.join(" ")).await?,
         Native::Aside => aside::answer(session, system_prompt, &command.arguments.join(" ")).await?,
         Native::SyncSystemPrompt => SYNCED.to_owned(),
@@ -59,18 +56,56 @@ pub(super) async fn of(
         Native::Rules => lists::rules(session),
         Native::Subagents => lists::subagents(session),
         Native::Plugins => texts.plugins(),
-        Native::PluginTask(task) => format!(
-            "Run `dragoman plugins {task} {}` in a terminal: it shows what comes or goes before you agree.",
-            argument.unwrap_or("NAME")
-        ),
+        Native::PluginTask(task) => plugin_hint(task, argument.unwrap_or("NAME")),
         Native::Skills => lists::skills(session),
         Native::Context => crate::context_use::text(session.state().usage()),
         Native::Fork => export::fork_chat(session).await?,
         Native::Jobs => jobs::answer(session, &command.arguments).await?,
         Native::Export => export::write(session, argument)?,
+        Native::Plan => return switch_agent(session, Some("plan")).await,
+        Native::Effort | Native::Rename | Native::Trust => return choose(session, native, command).await,
+        Native::Todos => lists::todos(session),
+        Native::Tools => lists::tools(session),
+        Native::Sandbox => texts.sandbox().await,
+        Native::Stats => return stats(session, argument).await,
+        Native::Share => share::write(session, argument)?,
         // These ask the model.
         Native::Init | Native::Compact | Native::SkillCreate => String::new(),
     })
+}
+
+fn plugin_hint(task: &str, name: &str) -> String {
+    format!(
+        "Run `dragoman plugins {task} {name}` in a terminal: it shows what comes or goes before you agree."
+    )
+}
+
+/// What the user chooses for this chat.
+async fn choose(session: &Session, native: Native, command: &ParsedCommand) -> Result<String, Failure> {
+    let argument = command.arguments.first().map(String::as_str);
+    if native == Native::Effort {
+        choices::effort(session, argument).await
+    } else if native == Native::Rename {
+        choices::rename(session, &command.rest).await
+    } else {
+        choices::trust(session, argument).await
+    }
+}
+
+async fn resume_or_list(session: &Session, turn: TurnId, wanted: Option<&str>) -> Result<String, Failure> {
+    match wanted {
+        Some(wanted) => resume(session, turn, wanted).await,
+        None => list_chats(session, "").await,
+    }
+}
+
+/// `/stats 7`: the figures of the last days.
+async fn stats(session: &Session, argument: Option<&str>) -> Result<String, Failure> {
+    let days = argument.map_or(Some(30), |days| days.parse::<u16>().ok().filter(|days| *days > 0));
+    let Some(days) = days else {
+        return Err(Failure::user("`/stats` takes a number of days.").hint("For instance: `/stats 7`."));
+    };
+    session.workspace.texts.stats(session.store.as_ref(), days).await
 }
 
 /// `/taint`: what the chat has read that could misuse it; `/taint clear` is the user's word that nothing of it did.

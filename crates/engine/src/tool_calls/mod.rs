@@ -16,6 +16,7 @@ mod own_calls;
 mod ready_call;
 mod remembered;
 pub(crate) mod reviewer;
+mod running;
 mod sampling;
 pub(crate) mod server_paths;
 mod settling;
@@ -24,20 +25,18 @@ mod unrecorded;
 mod verdict;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use domain::Failure;
 use domain::event::{Fact, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::taint::Taint;
 use domain::tool::{Invocation, Review, Tool, ToolEffect, ToolResult};
-use domain::tool_call::{Details, Origin, RejectedBy, ToolCall, ToolInput};
+use domain::tool_call::{Details, RejectedBy, ToolCall, ToolInput};
 use futures_util::future::join_all;
 use serde_json::Value;
-use tokio::task::JoinSet;
 
 use crate::hooks;
-use crate::rules;
 use crate::session::Session;
 use crate::subagents;
 use crate::subagents::relay::RelayedCall;
@@ -50,18 +49,17 @@ use approval::{ApprovalDecision, Decision, HookVerdict};
 pub(crate) use case::with_case;
 use case::{decide, scope};
 use context::EngineToolContext;
+use own_calls::explain_problem;
 pub(crate) use own_calls::may_run;
 pub(crate) use ready_call::REJECTED_WITH_REASON;
 use ready_call::{ReadyCall, advance};
+pub use running::STOPPED_BY_USER;
+use running::{review_call, run_guarded, stopped_alone};
 pub(crate) use settling::settle_interrupted;
 
 /// What a model learns that repeats itself.
 pub const REPEATED: &str =
     "Note: this call has now given the same result three times. Try something else or finish.";
-/// How long a stopped tool may take to clean up.
-const STOP_TIMEOUT: Duration = Duration::from_secs(3);
-const LEASE_AT_RISK: &str = "The call was stopped: the store of the chats did not answer for so long that another process \
-     might have taken this chat over.";
 
 pub(crate) enum CallsEnd {
     /// The model gets the results. `summary`: it asked to replace the history by this text.
@@ -185,7 +183,10 @@ async fn prepare(turn: &Turn, mut item: Item, tools: &ToolList, taint: &Taint) -
     };
     let mut review = match review_call(turn, tool.as_ref(), &input).await {
         Ok(review) => review,
-        Err(problem) => return Ok(end_with_problem(item, problem)),
+        Err(problem) => {
+            let told = explain_problem(turn, &item, tool.as_ref(), &input, tools, problem).await;
+            return Ok(end_with_problem(item, told));
+        }
     };
     if turn.cancel.is_cancelled() {
         return Ok(Prepared::Ended(stopped(item)));
@@ -243,21 +244,6 @@ fn describe(turn: &Turn, item: &mut Item, input: Value, review: &Review) {
     call.details = review.details.clone();
     subagents::name_session(&turn.session.id, item.id, &mut call.details);
     call.locations = review.locations.clone();
-}
-
-async fn review_call(turn: &Turn, tool: &dyn Tool, input: &Value) -> Result<Review, String> {
-    tool.prepare().await;
-    let scope = scope(turn);
-    let mut review = tool.review(input, &scope)?.into_visible();
-    if tool.spec().origin == Origin::Mcp && !scope.forbidden_paths.is_empty() {
-        review.read_paths.extend(server_paths::paths_of(input, &scope.roots));
-    }
-    review.contained &= turn.session.workspace.undo.is_some();
-    review.unrecoverable = undo::endangered(turn, tool.spec().effect, &review).await;
-    match rules::missing(&turn.fetched_rules, &turn.session, tool.spec(), &review) {
-        Some(problem) => Err(problem),
-        None => Ok(review),
-    }
 }
 
 /// `Rejected`, or `Done` for a client that applies changes by itself (the draft protocol).
@@ -341,6 +327,7 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
     let ItemKind::ToolCall(call) = &item.kind else { return (item, None) };
     let input = call.input.clone().unwrap_or(Value::Null);
     let cancel = turn.cancel.child_token();
+    let _running = turn.session.running_calls.begin(item.id, cancel.clone());
     let context = Arc::new(EngineToolContext::of_call(turn, item.id, &cancel));
     let recording = match undo::begin(turn, tool.spec().effect, review).await {
         Ok(recording) => recording,
@@ -360,43 +347,20 @@ async fn execute(turn: &Turn, mut item: Item, tool: Arc<dyn Tool>, review: &Revi
         contained: review.contained,
         keeps_run_later: keeps,
         run_later: changes.run_later().to_vec(),
-        cancel,
+        cancel: cancel.clone(),
         context: context.clone(),
     };
-    let since = Instant::now();
+    let (since, effect) = (Instant::now(), tool.spec().effect);
     let mut result = run_guarded(turn, tool, invocation).await;
     let millis = since.elapsed().as_millis() as u64;
     let removed = changes.settle(context.take_continued(), review).await;
     result.iter_mut().for_each(|result| result.parts.extend(removed.clone().map(Part::text)));
     turn.session.add_taint(&taint::of_result(result.as_ref()));
-    let stopped = turn.cancel.is_cancelled();
+    // A call that was over before the stop came has its result.
+    let stopped = turn.cancel.is_cancelled() || (cancel.is_cancelled() && stopped_alone(&mut result, effect));
     let summary = set_result(&mut item, result, context.take_output(), millis, stopped);
     advance(&mut item, if stopped { ToolInput::Stop } else { ToolInput::Finished });
     (item, summary)
-}
-
-/// A tool that panics or does not stop in time cannot take the turn with it, and it does not outlive the turn.
-async fn run_guarded(turn: &Turn, tool: Arc<dyn Tool>, invocation: Invocation) -> Option<ToolResult> {
-    let mut tasks = JoinSet::new();
-    let cancel = invocation.cancel.clone();
-    tasks.spawn(async move { tool.run(invocation).await });
-    let joined = tokio::select! {
-        joined = tasks.join_next() => joined,
-        // Another process may take the chat over soon: nothing may run then that it does not know of.
-        () = turn.session.store.lease_at_risk(&turn.session.id) => {
-            cancel.cancel();
-            let _ = tokio::time::timeout(STOP_TIMEOUT, tasks.join_next()).await;
-            return Some(ToolResult::error(LEASE_AT_RISK));
-        }
-        () = turn.cancel.cancelled() => {
-            tokio::time::timeout(STOP_TIMEOUT, tasks.join_next()).await.ok().flatten()
-        }
-    };
-    joined.map(|joined| {
-        joined.unwrap_or_else(|_| {
-            ToolResult::error("The tool failed because of a mistake in Dragoman; the log has the details.")
-        })
-    })
 }
 
 /// Gives the summary back that the tool wants in the place of the history.

@@ -97,6 +97,7 @@ async fn ask(turn: &Turn, model: &str, message: String, used: &mut Used) -> Resu
         system: SYSTEM.to_owned(),
         messages: vec![message],
         output_schema: Some(schema()),
+        middle: None,
         model: Some(model.to_owned()),
         no_local: false,
         deadline: DEADLINE,

@@ -24,6 +24,7 @@ pub(super) async fn is_allowed(context: &dyn ToolContext, problem: &str) -> bool
         text: format!("The changes of this call could not be undone. {problem} Run it all the same?"),
         options: vec![choice(RUN, "Its changes stay."), choice(LEAVE, "It does not run.")],
         freeform: false,
+        url: None,
     };
     matches!(context.ask(kind).await, Answer::Text { text } if text == RUN)
 }

@@ -187,6 +187,7 @@ async fn ask(turn: &Turn, system: String, message: String, used: &mut Used) -> R
         system,
         messages: vec![message],
         output_schema: None,
+        middle: None,
         model: Some(turn.model.info().id),
         no_local: false,
         deadline: MODEL_TIMEOUT,

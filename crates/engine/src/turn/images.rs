@@ -1,7 +1,9 @@
-//! Images that a provider refuses: said once, remembered for the chat and its model, not sent again.
+//! Images: of a prompt, as contexts; those that a provider refuses: said once, remembered for the chat and its model, not
+//! sent again.
 //!
 //! Must not know providers. Invariant: the history keeps its images; only what the model is sent loses them.
 
+use domain::command::Context;
 use domain::event::Fact;
 use domain::item::{ItemKind, Part};
 use domain::model::{Prompt, PromptEntry};
@@ -55,6 +57,19 @@ fn has_image(kind: &ItemKind) -> bool {
         | ItemKind::Note(_)
         | ItemKind::Flag { .. } => false,
     }
+}
+
+/// Images of a prompt as contexts, which are made as small as models take them.
+pub(super) fn as_contexts(parts: Vec<Part>, contexts: Vec<Context>) -> (Vec<Part>, Vec<Context>) {
+    let (mut kept, mut all) = (Vec::new(), Vec::new());
+    for part in parts {
+        match part {
+            Part::Image { mime, data } => all.push(Context::Image { mime, data }),
+            Part::Text { .. } => kept.push(part),
+        }
+    }
+    all.extend(contexts);
+    (kept, all)
 }
 
 /// The parts of a message with each image once: a file may be attached and named in the text.

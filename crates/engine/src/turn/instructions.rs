@@ -23,6 +23,7 @@ use crate::session::{Instructions, InstructionsKey, Known, KnownInstructions, Se
 use crate::tool_calls::approval;
 
 const SMALL: &str = include_str!("../texts/small.md");
+const EMBEDDED: &str = include_str!("../texts/embedded.md");
 
 /// Marks of lines in our texts, and the kind of tool that each depends on.
 const MARKS: [(&str, ToolEffect); 3] = [
@@ -91,6 +92,15 @@ fn note_of_change(before: &InstructionSet, now: &InstructionSet) -> Note {
     Note::for_model(NoteAbout::Instructions, text, texts.join("\n\n"))
 }
 
+/// Whether the instructions are our own text for an embedded model, without anything of a user or a project.
+pub(crate) fn are_own(session: &Session, model: &ModelInfo) -> bool {
+    let settings = &session.workspace.settings;
+    let (behavior, ..) = key_of(session, model);
+    is_embedded(model)
+        && own_text(settings.prompts(&behavior).chat.as_ref()).is_none()
+        && settings.model_families.is_empty()
+}
+
 fn is_embedded(model: &ModelInfo) -> bool {
     model.id.starts_with("local/")
 }
@@ -114,7 +124,7 @@ fn make(
 ) -> Vec<Arc<str>> {
     let own = own_text(session.workspace.settings.prompts(behavior).chat.as_ref());
     if is_embedded(model) {
-        return vec![own.as_deref().unwrap_or(SMALL).trim().into()];
+        return vec![of_embedded(session, behavior, model, own).into()];
     }
     let own = session.workspace.texts.system_prompt().or(own);
     let mut text = of_behavior(session, behavior, model, own);
@@ -146,6 +156,20 @@ fn make(
         text.push_str(instructions.trim());
     }
     vec![text.into()]
+}
+
+/// A short text that is the same in every project, so that what the model has computed of it can be kept.
+fn of_embedded(session: &Session, behavior: &str, model: &ModelInfo, own: Option<String>) -> String {
+    let built_in = || {
+        let tools = crate::behavior::tools(session, Some(behavior), model);
+        filled(if model.tools { EMBEDDED } else { SMALL }, &tools, false)
+    };
+    let base = own.unwrap_or_else(built_in);
+    let profile = families::profile(&model.id, &session.workspace.settings.model_families);
+    match profile.prompt.value.as_str() {
+        "" => base.trim().to_owned(),
+        more => format!("{}\n- {more}", base.trim()),
+    }
 }
 
 /// The text of the behavior, the user's own or ours, with what the family of the model needs.

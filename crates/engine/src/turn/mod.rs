@@ -352,8 +352,10 @@ impl Turn {
         let info = self.model.info();
         let profile = self.session.profile.of(&info.id, &settings.model_families);
         let shown = |spec: &ToolSpec| {
-            let mut spec = offered_tools::described(spec, own_description(spec, prompts));
-            profile.rename_arguments(&mut spec);
+            let own = own_description(spec, prompts);
+            let is_own = own.is_some();
+            let mut spec = offered_tools::described(spec, own);
+            profile.show_tool(&mut spec, is_own);
             spec
         };
         let (family, is_plain) = (profile.family.value, prompts.tools.is_empty());
@@ -367,11 +369,13 @@ impl Turn {
             .iter()
             .filter_map(|tool| tool.text_format().map(|format| (tool.spec().offered_name(), format)));
         // Before the state is locked.
+        let has_own_instructions = instructions::are_own(&self.session, &info);
         let deferred = tools.deferred(&self.session);
         let state = self.session.state();
         let (keys, entries) = prompt::keyed_entries(&state, tools.is_carried()).into_iter().unzip();
         Prompt {
             session: Some(self.session.id.clone()),
+            has_own_instructions,
             system: self.system.clone(),
             tools: specs,
             deferred,
@@ -381,6 +385,8 @@ impl Turn {
                 .settings()
                 .variant
                 .clone()
+                // The user chose the default again.
+                .filter(|variant| !variant.is_empty())
                 .or_else(of_behavior)
                 .or_else(|| profile.effort_for(&info)),
             text_tools: text_tools.collect(),

@@ -49,6 +49,11 @@ pub(crate) fn begin(
     let _ = reply.send(Ok(accepted));
     let is_first = !actor.session.state().has_user_message();
     let cancel = CancellationToken::new();
+    // What was recorded has the size that models take already.
+    let (parts, contexts) = match &recorded {
+        None => images::as_contexts(parts, contexts),
+        Some(_) => (parts, contexts),
+    };
     let expanding = (!contexts.is_empty())
         .then(|| expand(actor, id, frontend.as_ref(), contexts, limits.listed_resources, &cancel));
     let message = recorded.unwrap_or_else(|| {

@@ -7,7 +7,7 @@ use domain::event::{Channel, EventBody};
 use domain::item::ItemKind;
 use domain::model::{BlockKind, StopReason};
 use domain::tool_call::{Origin, ToolState};
-use domain::{Answer, Command, Fact, Failure, FailureKind, ModelEvent, Outcome};
+use domain::{Answer, Command, Fact, Failure, FailureKind, ItemId, ModelEvent, Outcome};
 use serde_json::json;
 use testkit::{ModelStep, ScriptedAnswer};
 
@@ -62,6 +62,37 @@ async fn a_stop_keeps_the_text_and_drops_the_calls() {
     let sent = bench.last_sent();
     assert_eq!(sent[1..4], ["agent text", "call eca__write", "agent half"]);
     assert_eq!(sent[4], "result The user stopped the turn before this call ran.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_call_is_stopped_and_the_turn_goes_on() {
+    for (tool, given) in [("eca__wait", "stopped"), ("eca__stubborn", "")] {
+        let bench = Bench::new();
+        let mut client = bench.client().await;
+        bench.answers([
+            ScriptedAnswer::call(tool, json!({})).and_call("eca__read", json!({"text": "read"})),
+            ScriptedAnswer::text("Then without it."),
+        ]);
+        client.prompt("wait").await.unwrap();
+        let running = client
+            .until_fact(|fact| {
+                let (Fact::ItemStarted { item } | Fact::ItemChanged { item }) = fact else { return None };
+                let ItemKind::ToolCall(call) = &item.kind else { return None };
+                (call.state == ToolState::Running && tool.ends_with(&call.name)).then_some(item.id)
+            })
+            .await;
+        client.until_progress("Calling tool").await;
+        assert!(client.cancel_call(ItemId(999)).await.unwrap_err().to_string().contains("does not run"));
+        client.cancel_call(running).await.unwrap();
+        assert_eq!(client.turn_end().await, Outcome::Done);
+        let state = bench.check_state(&client.session).await;
+        let calls = calls(&state);
+        assert_eq!((&calls[0].state, calls[0].error), (&ToolState::Stopped { unknown: false }, true));
+        assert_eq!((&calls[1].state, calls[1].error), (&ToolState::Done, false), "the other call runs");
+        let sent = bench.last_sent().join("\n");
+        assert!(sent.contains(given) && sent.contains("The user stopped this call."), "{sent}");
+        assert!(client.cancel_call(running).await.is_err(), "it is over");
+    }
 }
 
 /// The tool had its answer before the stop came; its result stays, and a replay says the same.
@@ -226,6 +257,7 @@ async fn a_completion_is_no_chat_and_ends_by_its_deadline() {
         system: "Be brief.".into(),
         messages: vec!["a".into(), "b".into(), "c".into()],
         output_schema: None,
+        middle: None,
         model: None,
         no_local: false,
         gate: Default::default(),

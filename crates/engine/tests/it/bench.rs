@@ -303,6 +303,7 @@ impl ToolSource for TestTools {
             tools: Vec::new(),
             prompts: Vec::new(),
             resources: Vec::new(),
+            has_login: false,
         }]
     }
 
@@ -410,7 +411,7 @@ impl Tool for TestTool {
                 "panic_in_run" => panic!("the test says so"),
                 "ask" => {
                     let options = vec![Choice { label: "yes".into(), description: None }];
-                    let kind = AskKind::Question { text, options, freeform: true };
+                    let kind = AskKind::Question { text, options, freeform: true, url: None };
                     match call.context.ask(kind).await {
                         Answer::Text { text } => ToolResult::text(text),
                         other => ToolResult::error(format!("{other:?}")),

@@ -141,6 +141,10 @@ impl Client {
         self.send(Command::Cancel { session: self.session.clone() }).await;
     }
 
+    pub(crate) async fn cancel_call(&self, call: ItemId) -> Result<(), Failure> {
+        self.call(|session, reply| Command::CancelCall { session, call, reply }).await
+    }
+
     pub(crate) async fn answer(&self, ask: AskId, answer: Answer) {
         self.send(Command::answer(self.session.clone(), ask, answer)).await;
     }

@@ -172,6 +172,7 @@ async fn a_completion_without_a_good_end_is_in_the_sum_of_the_day() {
         system: String::new(),
         messages: vec!["a".into()],
         output_schema: None,
+        middle: None,
         model: None,
         no_local: false,
         gate: Default::default(),

@@ -95,3 +95,36 @@ async fn resume_takes_over_another_chat_once() {
     assert!(matches!(new.run("/resume 9").await, Outcome::Failed { .. }));
     bench.check_state(&client.session).await;
 }
+
+/// Names of other assistants, and the commands that choose something for the chat.
+#[tokio::test(start_paused = true)]
+async fn commands_choose_for_the_chat_and_have_other_names() {
+    let bench = Bench::new();
+    let mut client = bench.client().await;
+    let expected: [(&str, &[&str]); 9] = [
+        ("/cost", &["This chat: price unknown"]),
+        ("/settings", &["the settings"]),
+        ("/rename  A  new title", &["called \"A new title\""]),
+        ("/trust", &["asked about as the rules say"]),
+        ("/trust on", &["run without questions from now on"]),
+        ("/trust", &["`/trust off` ends it"]),
+        ("/todos", &["no task list"]),
+        ("/plan", &["works as plan"]),
+        ("/effort", &["no levels of effort"]),
+    ];
+    for (command, parts) in expected {
+        assert_eq!(client.run(command).await, Outcome::Done, "{command}");
+        let text = client.system_texts().pop().unwrap();
+        for part in parts {
+            assert!(text.contains(part), "{command}: {part:?} is missing in {text:?}");
+        }
+    }
+    let info = client.load().await.unwrap();
+    assert_eq!(info.settings.title.as_deref(), Some("A new title"));
+    assert_eq!((info.settings.trust, info.settings.behavior.as_deref()), (Some(true), Some("plan")));
+    for wrong in ["/rename", "/trust perhaps", "/stats many"] {
+        assert!(matches!(client.run(wrong).await, Outcome::Failed { .. }), "{wrong}");
+    }
+    assert!(bench.models.prompts().is_empty(), "no model was asked");
+    bench.check_state(&client.session).await;
+}

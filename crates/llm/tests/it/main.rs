@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests read the variables that say how much to test")]
 
 mod calls;
+mod fill;
 mod lossless;
 mod matrix;
 mod network;

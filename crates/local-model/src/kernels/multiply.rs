@@ -70,7 +70,7 @@ pub(crate) unsafe fn multiply<S: Lanes>(
             let start = (product.rows - S::COUNT).min(first);
             let stride = product.format.row_bytes(product.columns);
             let rows = product.weights.as_ptr().add(start * stride);
-            if product.activations.tokens == 1 && product.format.block() == 32 {
+            if product.activations.tokens == 1 {
                 let keep = Keep { first, kept: S::COUNT - count };
                 one_token::<S>(product, rows, stride, keep);
                 continue;
@@ -95,7 +95,7 @@ pub(crate) unsafe fn multiply<S: Lanes>(
     }
 }
 
-/// Blocks of one group, unpacked into registers and met with one token there: nothing is written down.
+/// Blocks unpacked into registers and met with one token there: nothing is written down.
 ///
 /// # Safety
 /// As for `multiply`, and `rows` are those of a panel.
@@ -109,8 +109,10 @@ unsafe fn one_token<S: Lanes>(product: &Product, rows: *const u8, stride: usize,
             Format::Q5_0 => dot_rows::<S, false>(Format::Q5_0, product, rows, stride),
             Format::Q5_1 => dot_rows::<S, false>(Format::Q5_1, product, rows, stride),
             Format::Q8_0 => dot_rows::<S, true>(Format::Q8_0, product, rows, stride),
-            // Others have blocks of several groups or of floats.
-            Format::F32 | Format::F16 | Format::Bf16 | Format::Q4K | Format::Q5K | Format::Q6K => return,
+            Format::Q4K => dot_groups::<S, 8, 8>(Format::Q4K, product, rows, stride),
+            Format::Q5K => dot_groups::<S, 8, 8>(Format::Q5K, product, rows, stride),
+            Format::Q6K => dot_groups::<S, 16, 4>(Format::Q6K, product, rows, stride),
+            Format::F32 | Format::F16 | Format::Bf16 => return,
         };
         keep.store::<S>(product.out, total);
     }
@@ -148,6 +150,68 @@ unsafe fn dot_rows<S: Lanes, const WIDE: bool>(
             total = S::fused(sum, dot.scale, S::fused(dot.offset, x_sum, total));
         }
         total
+    }
+}
+
+/// The same for blocks of `GROUPS` groups of `WORDS` words.
+#[inline(always)]
+unsafe fn dot_groups<S: Lanes, const GROUPS: usize, const WORDS: usize>(
+    format: Format,
+    product: &Product,
+    rows: *const u8,
+    stride: usize,
+) -> S::Float {
+    let used = S::COUNT * format.block_bytes();
+    let ahead = product.ahead(rows, S::COUNT * stride + AHEAD);
+    let activations = product.activations;
+    let x_sums = if WORDS == 8 { &activations.sums } else { &activations.half_sums };
+    // SAFETY: as for `one_token`; a block has `GROUPS * WORDS` words of each row, and the token has as many.
+    unsafe {
+        let mut total = S::splat(0.0);
+        for block in 0..product.columns / format.block() {
+            let mut line = 0;
+            while line < used {
+                S::prefetch(ahead.wrapping_add(block * used + line));
+                line += 64;
+            }
+            let mut dots = Dots::<S, GROUPS, WORDS> {
+                x: activations.quants.as_ptr().add(block * GROUPS * WORDS),
+                sums: [S::splat_word(0); GROUPS],
+                scales: [S::splat(0.0); GROUPS],
+                offsets: [S::splat(0.0); GROUPS],
+            };
+            unpack_block::<S, _>(format, rows.add(block * format.block_bytes()), stride, &mut dots);
+            for group in 0..GROUPS {
+                let place = block * GROUPS + group;
+                let x_scale = S::splat(*activations.scales.as_ptr().add(place * WORDS / 8));
+                let x_sum = S::splat(*x_sums.as_ptr().add(place));
+                let sum = S::multiply(S::to_float(dots.sums[group]), x_scale);
+                total = S::fused(sum, dots.scales[group], S::fused(dots.offsets[group], x_sum, total));
+            }
+        }
+        total
+    }
+}
+
+/// Multiplies the words of a block of several groups with those of one token as they are unpacked.
+struct Dots<S: Lanes, const GROUPS: usize, const WORDS: usize> {
+    x: *const u32,
+    sums: [S::Int; GROUPS],
+    scales: [S::Float; GROUPS],
+    offsets: [S::Float; GROUPS],
+}
+
+impl<S: Lanes, const GROUPS: usize, const WORDS: usize> Sink<S> for Dots<S, GROUPS, WORDS> {
+    #[inline(always)]
+    unsafe fn put(&mut self, word: usize, value: S::Int) {
+        let sum = &mut self.sums[word / WORDS];
+        // SAFETY: the word is one of the block, and the token at `x` has as many.
+        unsafe { *sum = S::dot::<false>(*sum, value, self.x.add(word)) }
+    }
+
+    #[inline(always)]
+    unsafe fn weigh(&mut self, group: usize, scale: S::Float, offset: S::Float) {
+        (self.scales[group], self.offsets[group]) = (scale, offset);
     }
 }
 

@@ -3,7 +3,7 @@
 //! must not know about activations. Invariant: weight = scale * byte + offset, for every byte of a panel.
 
 use super::lanes::Lanes;
-use crate::format::{Format, scale_and_minimum};
+use crate::format::Format;
 
 /// Room for one unpacked panel. Grown once to the widest tensor and reused.
 #[derive(Default)]
@@ -226,21 +226,18 @@ unsafe fn spread<S: Lanes>(bits: S::Int) -> S::Int {
 #[inline(always)]
 unsafe fn unpack_k<S: Lanes, K: Sink<S>, const FIFTH: bool>(from: *const u8, stride: usize, to: &mut K) {
     unsafe {
-        let pair = S::words(from, stride);
+        // Two halves and twelve bytes of scales and minimums are the first sixteen bytes of a block.
+        let [pair, scales, minimums, rest] = S::rows16(from, stride);
         let scale = S::half_to_float(pair);
-        let minimum = S::half_to_float(S::shift_right::<16>(pair));
-        let mut factors = [[0f32; 16]; 16];
-        for row in 0..S::COUNT {
-            let packed = std::slice::from_raw_parts(from.add(row * stride + 4), 12);
-            for group in 0..8 {
-                let (scale, minimum) = scale_and_minimum(packed, group);
-                factors[group][row] = f32::from(scale);
-                factors[group + 8][row] = -f32::from(minimum);
-            }
-        }
+        let minimum = S::multiply(S::half_to_float(S::shift_right::<16>(pair)), S::splat(-1.0));
+        let factors = k_factors::<S>(scales, minimums, rest);
         for group in 0..8 {
-            let group_scale = S::multiply(scale, S::load(factors[group].as_ptr()));
-            to.weigh(group, group_scale, S::multiply(minimum, S::load(factors[group + 8].as_ptr())));
+            let [factor, offset] = factors[group];
+            to.weigh(
+                group,
+                S::multiply(scale, S::to_float(factor)),
+                S::multiply(minimum, S::to_float(offset)),
+            );
         }
         let quants = from.add(if FIFTH { 48 } else { 16 });
         for half in 0..2 {
@@ -265,21 +262,84 @@ unsafe fn unpack_k<S: Lanes, K: Sink<S>, const FIFTH: bool>(from: *const u8, str
     }
 }
 
+/// The six-bit scales and minimums of the eight groups in the twelve packed bytes of each row, as `scale_and_minimum` reads
+/// them of one row.
+#[inline(always)]
+unsafe fn k_factors<S: Lanes>(scales: S::Int, minimums: S::Int, rest: S::Int) -> [[S::Int; 2]; 8] {
+    // SAFETY: only registers; the caller vouches for the instructions.
+    unsafe {
+        [
+            [six::<S>(scales), six::<S>(minimums)],
+            [six::<S>(S::shift_right::<8>(scales)), six::<S>(S::shift_right::<8>(minimums))],
+            [six::<S>(S::shift_right::<16>(scales)), six::<S>(S::shift_right::<16>(minimums))],
+            [six::<S>(S::shift_right::<24>(scales)), six::<S>(S::shift_right::<24>(minimums))],
+            [
+                late::<S>(rest, S::shift_right::<2>(scales)),
+                late::<S>(S::shift_right::<4>(rest), S::shift_right::<2>(minimums)),
+            ],
+            [
+                late::<S>(S::shift_right::<8>(rest), S::shift_right::<10>(scales)),
+                late::<S>(S::shift_right::<12>(rest), S::shift_right::<10>(minimums)),
+            ],
+            [
+                late::<S>(S::shift_right::<16>(rest), S::shift_right::<18>(scales)),
+                late::<S>(S::shift_right::<20>(rest), S::shift_right::<18>(minimums)),
+            ],
+            [
+                late::<S>(S::shift_right::<24>(rest), S::shift_right::<26>(scales)),
+                late::<S>(S::shift_right::<28>(rest), S::shift_right::<26>(minimums)),
+            ],
+        ]
+    }
+}
+
+/// The lowest six bits of each lane.
+#[inline(always)]
+unsafe fn six<S: Lanes>(word: S::Int) -> S::Int {
+    unsafe { S::and(word, S::splat_word(63)) }
+}
+
+/// A number of six bits: the lowest four of one word, bits 4 and 5 of another.
+#[inline(always)]
+unsafe fn late<S: Lanes>(low: S::Int, high: S::Int) -> S::Int {
+    unsafe { S::or(S::and(low, S::splat_word(15)), S::and(high, S::splat_word(0x30))) }
+}
+
+/// The lowest byte of each lane, with its sign.
+#[inline(always)]
+unsafe fn signed<S: Lanes>(word: S::Int) -> S::Int {
+    unsafe {
+        let flipped = S::xor(S::and(word, S::splat_word(0xff)), S::splat_word(0x80));
+        S::add_words(flipped, S::splat_word(-128i32 as u32))
+    }
+}
+
+/// The four signed bytes of each lane.
+#[inline(always)]
+unsafe fn signed_bytes<S: Lanes>(word: S::Int) -> [S::Int; 4] {
+    // SAFETY: only registers; the caller vouches for the instructions.
+    unsafe {
+        [
+            signed::<S>(word),
+            signed::<S>(S::shift_right::<8>(word)),
+            signed::<S>(S::shift_right::<16>(word)),
+            signed::<S>(S::shift_right::<24>(word)),
+        ]
+    }
+}
+
 #[inline(always)]
 unsafe fn unpack_q6k<S: Lanes, K: Sink<S>>(from: *const u8, stride: usize, to: &mut K) {
     unsafe {
         // The scale is the last two bytes of the block: they are read with the two before them.
         let scale = S::half_to_float(S::shift_right::<16>(S::words(from.add(206), stride)));
-        let mut factors = [[0f32; 16]; 16];
-        for row in 0..S::COUNT {
-            let scales = std::slice::from_raw_parts(from.add(row * stride + 192), 16);
-            for (factor, &scale) in factors.iter_mut().zip(scales) {
-                factor[row] = f32::from(scale as i8);
+        let factors = S::rows16(from.add(192), stride);
+        for four in 0..4 {
+            let bytes = signed_bytes::<S>(factors[four]);
+            for byte in 0..4 {
+                let group_scale = S::multiply(scale, S::to_float(bytes[byte]));
+                to.weigh(four * 4 + byte, group_scale, S::multiply(group_scale, S::splat(-32.0)));
             }
-        }
-        for (group, factor) in factors.iter().enumerate() {
-            let group_scale = S::multiply(scale, S::load(factor.as_ptr()));
-            to.weigh(group, group_scale, S::multiply(group_scale, S::splat(-32.0)));
         }
         for part in 0..2 {
             for half in 0..2 {

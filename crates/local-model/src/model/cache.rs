@@ -41,6 +41,45 @@ impl Cache {
         self.pages.truncate(tokens.div_ceil(PAGE));
     }
 
+    /// The largest number of positions, at most `tokens`, that are whole pages.
+    pub(crate) fn whole_pages(&self, tokens: usize) -> usize {
+        tokens / PAGE * PAGE
+    }
+
+    /// The pages of the first `tokens` positions, which are whole pages.
+    pub(crate) fn to_bytes(&self, tokens: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for page in &self.pages[..tokens / PAGE] {
+            bytes.extend(page.bytes.iter().map(|&value| value as u8));
+            bytes.extend(page.scales.iter().flat_map(|scale| scale.to_le_bytes()));
+        }
+        bytes
+    }
+
+    /// Takes over the pages that `to_bytes` gave, in place of all others. `false`: they do not fit, and nothing changed.
+    pub(crate) fn restore(&mut self, tokens: usize, bytes: &[u8]) -> bool {
+        let vectors = self.layers * self.key_heads * 2 * PAGE;
+        let (values, scales) = (vectors * self.head_size, vectors * 4);
+        let pages = tokens / PAGE;
+        if bytes.len() != pages * (values + scales) {
+            return false;
+        }
+        let mut restored = Vec::with_capacity(pages);
+        for page in bytes.chunks_exact(values + scales) {
+            let (values, scales) = page.split_at(values);
+            let scales: Vec<f32> = scales
+                .chunks_exact(4)
+                .map(|scale| f32::from_le_bytes([scale[0], scale[1], scale[2], scale[3]]))
+                .collect();
+            if !scales.iter().all(|scale| scale.is_finite()) {
+                return false;
+            }
+            restored.push(Page { bytes: values.iter().map(|&value| value as i8).collect(), scales });
+        }
+        self.pages = restored;
+        true
+    }
+
     /// Bytes held.
     pub(crate) fn size(&self) -> usize {
         self.pages.iter().map(|page| page.bytes.len() + page.scales.len() * 4).sum()

@@ -37,7 +37,9 @@ pub(crate) struct Pass {
     gates: Vec<f32>,
     ups: Vec<f32>,
     added: Vec<f32>,
+    /// One row for each wanted token.
     logits: Vec<f32>,
+    vocabulary: usize,
     /// One head while it is normalized.
     head: Vec<f32>,
 }
@@ -59,6 +61,7 @@ impl Pass {
             ups: Vec::new(),
             added: Vec::new(),
             logits: Vec::new(),
+            vocabulary: 0,
             head: Vec::new(),
         }
     }
@@ -67,17 +70,17 @@ impl Pass {
         self.kernels.name
     }
 
-    /// Runs `tokens` (at most `BATCH`) at positions from `first` on, whose past is in the cache. With `wanted`,
-    /// gives the logits after the last of them.
+    /// Runs `tokens` (at most `BATCH`) at positions from `first` on, whose past is in the cache. The logits after the last
+    /// `wanted` of them are kept.
     pub(crate) fn run(
         &mut self,
         model: &Model,
         cache: &mut Cache,
         first: usize,
         tokens: &[u32],
-        wanted: bool,
+        wanted: usize,
         stop: &AtomicBool,
-    ) -> Result<&[f32], Stopped> {
+    ) -> Result<(), Stopped> {
         let count = tokens.len();
         self.resize(model, count);
         cache.reserve(first + count);
@@ -91,11 +94,16 @@ impl Pass {
             let next = model.layers.get(index + 1).map_or(&model.output, |layer| &layer.query);
             self.feed_forward(model, layer, count, next);
         }
-        if wanted {
-            self.output(model, count);
+        if wanted > 0 {
+            self.output(model, count, wanted);
         }
         self.pool.review();
-        Ok(&self.logits)
+        Ok(())
+    }
+
+    /// The logits after one of the wanted tokens of the last pass.
+    pub(crate) fn logits(&self, row: usize) -> &[f32] {
+        &self.logits[row * self.vocabulary..][..self.vocabulary]
     }
 
     fn resize(&mut self, model: &Model, count: usize) {
@@ -193,12 +201,17 @@ impl Pass {
         kernels.accumulate(&mut self.state, &self.added);
     }
 
-    fn output(&mut self, model: &Model, count: usize) {
+    fn output(&mut self, model: &Model, count: usize, wanted: usize) {
         let width = model.shape.embedding;
-        let last = &self.state[(count - 1) * width..][..width];
-        let normal = &mut self.normal[..width];
-        self.kernels.normalize(last, &model.output_norm, model.shape.epsilon, normal);
-        self.logits.resize(model.shape.vocabulary, 0.0);
+        let last = &self.state[(count - wanted) * width..];
+        let normal = &mut self.normal[..wanted * width];
+        for (state, normal) in last.chunks_exact(width).zip(normal.chunks_exact_mut(width)) {
+            self.kernels.normalize(state, &model.output_norm, model.shape.epsilon, normal);
+        }
+        self.vocabulary = model.shape.vocabulary;
+        // It never shrinks: growing fills it.
+        let length = self.logits.len().max(wanted * self.vocabulary);
+        self.logits.resize(length, 0.0);
         let into = [(&model.output, &mut self.logits)];
         // The next token begins with the first layer.
         let next = model.layers.first().map_or(&model.output, |layer| &layer.query);

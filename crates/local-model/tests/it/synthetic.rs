@@ -22,6 +22,10 @@ pub(crate) struct Toy {
     /// The format of some matrices, where it is another one: Q4_K_M files have values and outputs in Q6_K.
     pub other_format: Option<u32>,
     pub template: Option<&'static str>,
+    /// Tokens the model was trained to look back on.
+    pub context: u32,
+    /// The vocabulary has the marks of fill-in-the-middle.
+    pub fills_middle: bool,
     /// The exponent of the scales of quantized blocks, as a half has it: 6 is 2^-9.
     pub exponent: u16,
 }
@@ -40,6 +44,8 @@ impl Default for Toy {
             architecture: "llama",
             other_format: None,
             template: None,
+            context: 512,
+            fills_middle: false,
             exponent: 6,
         }
     }
@@ -177,7 +183,7 @@ impl Toy {
         file.text("general.architecture", self.architecture);
         file.text("general.name", "toy");
         file.number(&key("block_count"), self.layers as u32);
-        file.number(&key("context_length"), 512);
+        file.number(&key("context_length"), self.context);
         file.number(&key("embedding_length"), self.embedding as u32);
         file.number(&key("feed_forward_length"), self.feed_forward as u32);
         file.number(&key("attention.head_count"), self.heads as u32);
@@ -189,6 +195,10 @@ impl Toy {
         tokens.extend(marks.map(str::to_owned));
         let mut kinds = vec![1; tokens.len()];
         kinds[256..259].fill(3);
+        if self.fills_middle {
+            tokens.extend(["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"].map(str::to_owned));
+            kinds.extend([3; 3]);
+        }
         file.text("tokenizer.ggml.model", "gpt2");
         file.text("tokenizer.ggml.pre", if self.architecture == "llama" { "smollm" } else { "qwen2" });
         file.texts("tokenizer.ggml.tokens", &tokens);

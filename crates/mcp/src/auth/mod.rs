@@ -47,6 +47,11 @@ pub(crate) enum Renewal {
 }
 
 impl Authorization {
+    /// Whether a token was found when the last request was made.
+    pub(crate) fn has_token(&self) -> bool {
+        self.token().is_some()
+    }
+
     /// The header value of the stored token, renewed first where it has expired.
     pub(crate) async fn bearer(&self) -> Option<HeaderValue> {
         if self.token().is_none() {

@@ -18,6 +18,8 @@ use super::wire::{self, Era, RequestMembers};
 const MAX_CALLS: usize = 16;
 /// How long stopped calls may take to end when the client has left.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a person may think about a question.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long the last messages may take to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -36,12 +38,25 @@ pub struct RunningCall {
     /// The client has cancelled the call, or has left.
     pub stop: CancellationToken,
     progress: Rc<dyn Fn(&str)>,
+    /// Where the client can ask its person.
+    questions: Option<Outgoing>,
 }
 
 impl RunningCall {
     /// Shows a line to the client, where it asked for progress.
     pub fn show_progress(&self, text: &str) {
         (self.progress)(text);
+    }
+
+    /// Asks the person at the client for a yes. `None`: the client cannot ask. No answer in time is a no.
+    pub async fn confirm(&self, message: &str) -> Option<bool> {
+        let outgoing = self.questions.as_ref()?;
+        let asked = outgoing.request("elicitation/create", &wire::question(message), QUESTION_TIMEOUT);
+        let answer = tokio::select! {
+            answer = asked.decode::<Value>() => answer.ok(),
+            () = self.stop.cancelled() => None,
+        };
+        Some(answer.is_some_and(|answer| wire::is_yes(&answer)))
     }
 }
 
@@ -51,6 +66,11 @@ pub type LocalFuture<T> = Pin<Box<dyn Future<Output = T>>>;
 pub trait ServedTools {
     /// The definitions, as the protocol has them. They never change.
     fn definitions(&self) -> Vec<Value>;
+
+    /// What the client tells its model about the server, where that is not the usual text.
+    fn instructions(&self) -> Option<String> {
+        None
+    }
 
     /// Runs a tool; `None`: there is no such tool. The future must end soon after `stop`.
     fn call(&self, name: &str, arguments: Value, call: RunningCall) -> Option<LocalFuture<CallOutcome>>;
@@ -62,7 +82,8 @@ pub async fn serve(tools: Rc<dyn ServedTools>, transport: Transport) -> io::Resu
     let options = PeerOptions { cancel, in_flight_limit: MAX_CALLS, ..PeerOptions::newline() };
     let (peer, mut inbox) = rpc::inbox(options, transport)?;
     let stop = CancellationToken::new();
-    let mut server = Server { tools, outgoing: peer.outgoing(), stop: stop.clone(), has_handshake: false };
+    let mut server =
+        Server { tools, outgoing: peer.outgoing(), stop: stop.clone(), has_handshake: false, can_ask: false };
     let mut calls: FuturesUnordered<LocalFuture<()>> = FuturesUnordered::new();
     let mut ended = pin!(peer.ended());
     loop {
@@ -89,6 +110,8 @@ struct Server {
     stop: CancellationToken,
     /// The client began with `initialize`.
     has_handshake: bool,
+    /// The client can show a question to its person.
+    can_ask: bool,
 }
 
 impl Server {
@@ -106,10 +129,15 @@ impl Server {
         let outcome = match message.method.as_str() {
             "initialize" => {
                 self.has_handshake = true;
-                Ok(wire::initialized(members.requested_revision.as_deref()))
+                self.can_ask = members.capabilities["elicitation"].is_object();
+                let instructions = self.tools.instructions();
+                Ok(wire::initialized(members.requested_revision.as_deref(), instructions.as_deref()))
             }
             "ping" => Ok(json!({})),
-            "server/discover" => members.meta.era(false).map(|era| wire::in_era(wire::discovered(), era)),
+            "server/discover" => members
+                .meta
+                .era(false)
+                .map(|era| wire::in_era(wire::discovered(self.tools.instructions().as_deref()), era)),
             "tools/list" => members
                 .meta
                 .era(self.has_handshake)
@@ -129,7 +157,9 @@ impl Server {
         let progress = progress(self.outgoing.clone(), members.meta.progress_token);
         let name = members.name.unwrap_or_default();
         let arguments = members.arguments.unwrap_or_else(|| json!({}));
-        let running = RunningCall { stop: stop.clone(), progress };
+        // Where requests speak for themselves, a server has no way to ask back while a call runs.
+        let questions = (self.can_ask && era == Era::Handshake).then(|| self.outgoing.clone());
+        let running = RunningCall { stop: stop.clone(), progress, questions };
         let Some(call) = self.tools.call(&name, arguments, running) else {
             responder.fail(Fault::invalid_params(format!("there is no tool {name}")));
             return None;

@@ -21,6 +21,8 @@ const INSTRUCTIONS: &str = "Dragoman is a coding assistant that works in the fol
 pub(crate) struct RequestMembers {
     #[serde(rename = "protocolVersion")]
     pub(crate) requested_revision: Option<String>,
+    /// Of the client, in `initialize`.
+    pub(crate) capabilities: Value,
     pub(crate) name: Option<String>,
     pub(crate) arguments: Option<Value>,
     #[serde(rename = "_meta")]
@@ -70,25 +72,25 @@ impl Meta {
 }
 
 /// The answer to `initialize`.
-pub(crate) fn initialized(requested: Option<&str>) -> Value {
+pub(crate) fn initialized(requested: Option<&str>, instructions: Option<&str>) -> Value {
     let known = HANDSHAKE_REVISIONS.into_iter().find(|revision| Some(*revision) == requested);
     json!({
         "protocolVersion": known.unwrap_or(HANDSHAKE_REVISIONS[0]),
         "capabilities": {"tools": {}},
         "serverInfo": server_info(),
-        "instructions": INSTRUCTIONS,
+        "instructions": instructions.unwrap_or(INSTRUCTIONS),
     })
 }
 
 /// The answer to `server/discover`.
-pub(crate) fn discovered() -> Value {
+pub(crate) fn discovered(instructions: Option<&str>) -> Value {
     let mut revisions = vec![STATELESS_REVISION];
     revisions.extend(HANDSHAKE_REVISIONS);
     json!({
         "supportedVersions": revisions,
         "capabilities": {"tools": {}},
         "serverInfo": server_info(),
-        "instructions": INSTRUCTIONS,
+        "instructions": instructions.unwrap_or(INSTRUCTIONS),
         "ttlMs": LIST_TTL_MILLIS,
         "cacheScope": "public",
     })
@@ -114,4 +116,14 @@ pub(crate) fn in_era(mut result: Value, era: Era) -> Value {
         }
     }
     result
+}
+
+/// A question to the person at the client: yes or no.
+pub(crate) fn question(message: &str) -> Value {
+    json!({"message": message, "requestedSchema": {"type": "object", "properties": {}, "required": []}})
+}
+
+/// Whether the answer to a question is a yes.
+pub(crate) fn is_yes(answer: &Value) -> bool {
+    answer["action"] == "accept"
 }

@@ -251,9 +251,9 @@ impl Setup {
 async fn a_login_is_used_refreshed_and_forgotten() {
     let setup = setup().await;
     let waiting = reaches(&setup.servers, "web", ServerStatus::RequiresAuth).await;
-    assert!(waiting.error.unwrap().contains("dragoman mcp login web"));
+    assert!(waiting.error.unwrap().contains("dragoman mcp login web") && !waiting.has_login);
     setup.login().await;
-    reaches(&setup.servers, "web", ServerStatus::Running).await;
+    assert!(reaches(&setup.servers, "web", ServerStatus::Running).await.has_login);
     let result = call(&setup.servers, "web__echo", json!({})).await;
     assert_eq!(said(&result.parts), "hello");
 

@@ -455,6 +455,7 @@ async fn every_session_names_the_servers_that_failed() {
         tools: Vec::new(),
         prompts: Vec::new(),
         resources: Vec::new(),
+        has_login: false,
     }]);
     let mut sessions = Vec::new();
     for _ in 0..2 {

@@ -130,6 +130,7 @@ async fn questions_and_forms_are_elicitations() {
         text: "Which?".into(),
         options: vec![choice("red"), choice("blue")],
         freeform: false,
+        url: None,
     };
     for (number, kind, result, expected) in [
         (
@@ -161,4 +162,32 @@ async fn questions_and_forms_are_elicitations() {
     engine.fact(&session, Fact::AskRaised { ask: Ask { id: AskId(9), turn: TurnId(1), item: None, kind } });
     let answered = Seen::Answer { session, ask: AskId(9), answer: Answer::Cancelled };
     assert_eq!(engine.next().await, answered);
+}
+
+#[tokio::test]
+async fn an_address_is_opened_by_a_client_that_can() {
+    let url = "https://id.example.com/sign-in";
+    let opened = Choice { label: "I have opened it".into(), description: None };
+    for (capabilities, mode) in [(json!({"form": {}, "url": {}}), "url"), (json!({"form": {}}), "form")] {
+        let (mut client, mut engine, session) = Client::session(json!({"elicitation": capabilities})).await;
+        let kind = AskKind::Question {
+            text: format!("Open {url}"),
+            options: vec![opened.clone()],
+            freeform: false,
+            url: Some(url.into()),
+        };
+        let ask = Ask { id: AskId(1), turn: TurnId(1), item: Some(ItemId(7)), kind };
+        engine.fact(&session, Fact::AskRaised { ask });
+        let asked = client.asked("elicitation/create").await;
+        assert_eq!(asked["params"]["mode"], mode, "{asked}");
+        let (result, expected) = match mode {
+            "url" => {
+                assert_eq!(asked["params"]["url"], url, "{asked}");
+                (json!({"action": "accept"}), Answer::Text { text: "I have opened it".into() })
+            }
+            _ => (json!({"action": "cancel"}), Answer::Cancelled),
+        };
+        client.answer(&asked, result).await;
+        assert_eq!(engine.next().await, Seen::Answer { session, ask: AskId(1), answer: expected });
+    }
 }

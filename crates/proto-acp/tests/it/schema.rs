@@ -24,7 +24,7 @@ pub(crate) fn schema_of_version_two() -> &'static Schema {
     SCHEMA.get_or_init(|| read("schema/v2/schema.json"))
 }
 
-fn read(place: &str) -> Schema {
+pub(crate) fn read(place: &str) -> Schema {
     let text = std::fs::read_to_string(crate::sdk::package().join(place)).unwrap();
     let mut whole: Value = serde_json::from_str(&text).unwrap();
     Schema::new(whole["$defs"].take())

@@ -1,5 +1,7 @@
 //! The draft of version 2: chosen by the client, every message checked against its official schema.
 
+use std::sync::OnceLock;
+
 use domain::event::Channel;
 use domain::item::{ItemKind, Part};
 use domain::tool_call::{Details, FileChange};
@@ -9,6 +11,14 @@ use testkit::fake_engine::item;
 use testkit::{FakeEngine, Lines, Seen};
 
 use crate::client::{catalog, tool_call};
+
+/// With what is unstable; by the number of the version.
+fn unstable_schema(version: u64) -> &'static crate::schema::Schema {
+    static SCHEMAS: OnceLock<[crate::schema::Schema; 2]> = OnceLock::new();
+    let both = SCHEMAS
+        .get_or_init(|| [1, 2].map(|it| crate::schema::read(&format!("schema/v{it}/schema.unstable.json"))));
+    if version == 2 { &both[1] } else { &both[0] }
+}
 
 fn check_message(message: &Value, called: Option<&str>) {
     crate::schema::check_with(crate::schema::schema_of_version_two(), message, called);
@@ -81,9 +91,10 @@ async fn a_turn_has_states_and_its_prompt_is_answered_with_a_message() {
     assert_eq!(prompt.text, "Hello");
     engine.begin(&session, turn, 1, "Hello");
     assert_eq!(client.response(prompted).await["result"]["messageId"], "item-1");
-    let begun = until(&mut client, "user_message_chunk", None).await;
+    let begun = until(&mut client, "user_message", None).await;
     assert!(begun.iter().any(|it| it["state"] == "running"), "{begun:?}");
     assert_eq!(begun.last().unwrap()["messageId"], "item-1");
+    assert_eq!(begun.last().unwrap()["content"], json!([{"type": "text", "text": "Hello"}]));
     engine.delta(&session, 2, Channel::Reasoning, 0, "Hm.");
     engine.delta(&session, 3, Channel::Text, 0, "Hi.");
     let mut call = tool_call("edit_file", json!({"path": "a"}));
@@ -147,6 +158,100 @@ async fn options_take_the_place_of_modes_and_a_session_is_resumed_with_its_conte
     client.request("session/resume", again).await;
     let replayed = until(&mut client, "state_update", Some("idle")).await;
     let kinds: Vec<&str> = replayed.iter().filter_map(|it| it["sessionUpdate"].as_str()).collect();
-    assert!(kinds.contains(&"user_message_chunk") && kinds.contains(&"agent_message_chunk"), "{kinds:?}");
+    assert!(kinds.contains(&"user_message") && kinds.contains(&"agent_message"), "{kinds:?}");
+    let answer = replayed.iter().find(|it| it["sessionUpdate"] == "agent_message").unwrap();
+    assert_eq!(answer["content"][0]["text"], "Hi.", "{answer}");
     assert!(!kinds.contains(&"current_mode_update"));
+}
+
+#[tokio::test]
+async fn a_command_is_a_terminal_and_is_cancelled_alone() {
+    let (mut client, mut engine, session) = session().await;
+    let blocks = json!([{"type": "text", "text": "Hello"}]);
+    client.call("session/prompt", json!({"sessionId": session, "prompt": blocks})).await;
+    let (_, turn, _) = engine.prompt().await;
+    engine.begin(&session, turn, 1, "Hello");
+    let mut call = tool_call("shell_command", json!({"command": "make test"}));
+    let kind = |call: &domain::ToolCall| ItemKind::ToolCall(Box::new(call.clone()));
+    engine.fact(&session, Fact::ItemStarted { item: item(4, turn, kind(&call)) });
+    engine.delta(&session, 4, Channel::ToolOutput, 0, "one\n");
+    // Lost on its way; the end of the call brings it.
+    engine.delta(&session, 4, Channel::ToolOutput, 8, "three\n");
+    let begun = until(&mut client, "terminal_output_chunk", None).await;
+    let of_kind = |kind: &str| begun.iter().find(|it| it["sessionUpdate"] == kind).unwrap();
+    assert_eq!(of_kind("terminal_update")["command"], "make test");
+    assert!(of_kind("terminal_update")["capabilities"]["cancel"].is_object());
+    assert_eq!(of_kind("tool_call_update")["content"], json!([{"type": "terminal", "terminalId": "item-4"}]));
+    assert!(begun.iter().any(|it| it["toolCallId"] == "item-4" && it["capabilities"]["cancel"].is_object()));
+    let cancel = json!({"sessionId": session, "toolCallId": "item-4"});
+    client.request("tool_call/cancel", cancel.clone()).await;
+    let seen = Seen::CancelCall { session: session.clone(), call: ItemId(4) };
+    assert_eq!(engine.next().await, seen);
+    client.request("terminal/cancel", json!({"sessionId": session, "terminalId": "item-4"})).await;
+    assert_eq!(engine.next().await, seen);
+    call.state = ToolState::Stopped { unknown: false };
+    (call.live_output, call.error) = ("one\ntwo\nthree\n".into(), true);
+    call.result = vec![Part::text("The user stopped this call.")];
+    engine.fact(&session, Fact::ItemEnded { item: item(4, turn, kind(&call)) });
+    engine.end(&session, turn, Outcome::Done);
+    let ended = until(&mut client, "state_update", Some("idle")).await;
+    let chunks = ended.iter().filter(|it| it["sessionUpdate"] == "terminal_output_chunk");
+    let chunks: Vec<&Value> = chunks.map(|it| &it["data"]).collect();
+    // "two\nthree\n" in base64.
+    assert_eq!(chunks, [&json!("dHdvCnRocmVlCg==")]);
+    assert!(ended.iter().any(|it| it["terminalId"] == "item-4" && it["exitStatus"].is_object()), "{ended:?}");
+    let statuses: Vec<&str> = ended.iter().filter_map(|it| it["status"].as_str()).collect();
+    assert_eq!(statuses, ["cancelled"]);
+    // A call that is over cannot be canceled, nor one of another session.
+    engine.refuse(Failure::user("The call item-4 does not run."));
+    assert_eq!(client.refused("tool_call/cancel", cancel).await.0, -32602);
+    let elsewhere = json!({"sessionId": "other", "toolCallId": "item-4"});
+    assert_eq!(client.refused("tool_call/cancel", elsewhere).await.0, -32002);
+}
+
+#[tokio::test]
+async fn unstable_methods_are_for_clients_that_ask_for_them() {
+    for (version, capabilities) in [(1, "clientCapabilities"), (2, "capabilities")] {
+        for asks in [false, true] {
+            let mut engine = FakeEngine::start(catalog());
+            let check: fn(&Value, Option<&str>) = if version == 2 {
+                |message, called| crate::schema::check_with(unstable_schema(2), message, called)
+            } else {
+                |message, called| crate::schema::check_with(unstable_schema(1), message, called)
+            };
+            let mut client = connect(&engine, true, check);
+            let mut params = json!({"protocolVersion": version, "info": {"name": "test", "version": "1"}});
+            params[capabilities] = json!({"_meta": {"unstable": asks}});
+            let started = client.request("initialize", params).await.to_string();
+            assert_eq!(
+                started.contains(r#""title":{}"#) && started.contains(r#""status":{}"#),
+                asks,
+                "{started}"
+            );
+            engine.store(&SessionId::new("old"), Default::default(), "/w", Vec::new());
+            let title = json!({"sessionId": "old", "title": "  A new\nname "});
+            let old = json!({"sessionId": "old"});
+            if !asks {
+                for (method, params) in [("session/set_title", title), ("session/status", old)] {
+                    assert_eq!(client.refused(method, params).await.0, -32601, "{method}");
+                }
+                assert_eq!(client.refused("auth/status", json!({})).await.0, -32601);
+                continue;
+            }
+            assert_eq!(client.request("session/set_title", title).await["title"], "A new name");
+            assert!(
+                matches!(engine.next().await, Seen::Configure { session: Some(id), .. } if id.as_str() == "old")
+            );
+            // It was not open here, and is left again.
+            assert!(matches!(engine.next().await, Seen::Close { .. }));
+            let empty = json!({"sessionId": "old", "title": " "});
+            assert_eq!(client.refused("session/set_title", empty).await.0, -32602);
+            assert_eq!(client.request("session/status", old).await["status"], "saved");
+            assert_eq!(client.refused("session/status", json!({"sessionId": "x"})).await.0, -32002);
+            let opened = client.request("session/new", json!({"cwd": "/w", "mcpServers": []})).await;
+            let here = json!({"sessionId": opened["sessionId"]});
+            assert_eq!(client.request("session/status", here).await["status"], "open");
+            assert_eq!(client.request("auth/status", json!({})).await["state"], "authenticated");
+        }
+    }
 }

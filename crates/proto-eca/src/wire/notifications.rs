@@ -220,12 +220,14 @@ pub(crate) struct OfferedTool {
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct McpDetails {
     pub command: String,
     pub args: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     pub disabled: bool,
+    pub has_auth: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -58,6 +58,7 @@ fn tool_server(name: &str, status: ServerStatus) -> ToolServer {
         tools: Vec::new(),
         prompts: Vec::new(),
         resources: Vec::new(),
+        has_login: false,
     }
 }
 
@@ -159,11 +160,13 @@ async fn a_server_is_sent_with_its_prompts_and_resources() {
         mime: "text/plain".into(),
     };
     let server = tool_server("one", ServerStatus::Running);
-    engine.set_servers(vec![ToolServer { prompts: vec![prompt], resources: vec![resource], ..server }]);
+    let (prompts, resources) = (vec![prompt], vec![resource]);
+    engine.set_servers(vec![ToolServer { prompts, resources, has_login: true, ..server }]);
     let mut client = Client::connect(&engine);
     client.request("initialize", json!({})).await;
     client.notify("initialized", Value::Null).await;
     let sent = client.until(|it| it["params"]["status"] == "running").await.pop().unwrap();
+    assert_eq!(sent["params"]["hasAuth"], true, "{sent}");
     let arguments = json!([{"name": "topic", "description": "of it", "required": true}]);
     let prompts = json!([{"name": "my-prompt", "description": "does it", "arguments": arguments}]);
     let resources =

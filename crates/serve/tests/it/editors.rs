@@ -27,7 +27,7 @@ use web::{ApiError, Host, Site};
 
 pub(crate) const WAIT: Duration = Duration::from_secs(120);
 pub(crate) const TOKEN: &str = "token-of-anna";
-const OTHER_TOKEN: &str = "token-of-ben";
+pub(crate) const OTHER_TOKEN: &str = "token-of-ben";
 
 /// A served engine for editors.
 pub(crate) struct Place {
@@ -81,8 +81,9 @@ impl Place {
                 path: "/acp",
                 framing: Framing::Newline,
                 serve: |engine, transport| Box::pin(proto_acp::serve_remote(engine, transport)),
+                has_http: true,
             },
-            Endpoint { path: "/eca", framing: Framing::Header, serve: eca },
+            Endpoint { path: "/eca", framing: Framing::Header, serve: eca, has_http: false },
         ];
         let site = Site {
             name: "chats",
@@ -301,7 +302,8 @@ async fn heads_that_are_refused() {
         ("404", change("GET /acp ", "GET //acp ")),
         ("404", change("GET /acp ", "GET /%61cp ")),
         ("404", change("GET /acp ", "GET /x/../acp ")),
-        ("405", change("GET /acp ", "DELETE /acp ")),
+        ("415", change("GET /acp ", "PUT /acp ")),
+        ("400", change("GET /acp ", "DELETE /acp ")),
         ("426", change("Upgrade: websocket", "Upgrade: h2c")),
         ("426", change("Connection: keep-alive, Upgrade", "Connection: close")),
         ("426", change("Sec-WebSocket-Version: 13", "Sec-WebSocket-Version: 8")),

@@ -216,6 +216,7 @@ fn completion() -> Completion {
         system: String::new(),
         messages: vec!["x".into()],
         output_schema: None,
+        middle: None,
         model: None,
         no_local: false,
         gate: Default::default(),

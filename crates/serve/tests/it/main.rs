@@ -6,6 +6,7 @@ mod cuts;
 mod editors;
 mod guarded;
 mod hostile;
+mod http_streams;
 mod network;
 mod official;
 #[allow(dead_code, reason = "only the folder of the package is needed")]

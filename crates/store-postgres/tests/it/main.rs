@@ -9,6 +9,7 @@
 mod conformance;
 mod damage;
 mod faults;
+mod groups;
 mod leases;
 mod proxy;
 mod replica;

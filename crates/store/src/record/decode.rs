@@ -250,8 +250,9 @@ impl From<AskV1<'_>> for Ask {
                 AskKindV1::Approval { reason, keys } => {
                     AskKind::Approval { reason: reason.into_owned(), keys: keys.into_owned() }
                 }
-                AskKindV1::Question { text, options, freeform } => {
-                    AskKind::Question { text: text.into_owned(), options: all(options), freeform }
+                AskKindV1::Question { text, options, freeform, url } => {
+                    let (text, options) = (text.into_owned(), all(options));
+                    AskKind::Question { text, options, freeform, url: owned(url) }
                 }
                 AskKindV1::Form { text, schema } => {
                     AskKind::Form { text: text.into_owned(), schema: schema.into_owned() }

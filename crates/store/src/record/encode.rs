@@ -217,10 +217,11 @@ impl<'a> From<&'a Ask> for AskV1<'a> {
                 AskKind::Approval { reason, keys } => {
                     AskKindV1::Approval { reason: reason.into(), keys: keys.into() }
                 }
-                AskKind::Question { text, options, freeform } => AskKindV1::Question {
-                    text: text.into(),
+                AskKind::Question { text: asked, options, freeform, url } => AskKindV1::Question {
+                    text: asked.into(),
                     options: borrow_all(options),
                     freeform: *freeform,
+                    url: text(url),
                 },
                 AskKind::Form { text, schema } => {
                     AskKindV1::Form { text: text.into(), schema: Cow::Borrowed(schema) }

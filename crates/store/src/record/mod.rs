@@ -286,6 +286,8 @@ pub(crate) enum AskKindV1<'a> {
         #[serde(borrow, default)]
         options: Vec<ChoiceV1<'a>>,
         freeform: bool,
+        #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+        url: Option<Cow<'a, str>>,
     },
     Form {
         #[serde(borrow)]

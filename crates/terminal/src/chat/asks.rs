@@ -8,12 +8,55 @@ use std::time::{Duration, Instant};
 
 use domain::ask::{Answer, Ask, AskKind};
 use domain::{AskId, ItemId};
+use serde_json::Value;
 
 use super::form::Form;
 use super::input::Input;
 
 /// Keys answer only after this time: a user who is typing does not answer by accident.
 pub(crate) const ARM_DELAY: Duration = Duration::from_millis(400);
+
+/// The answers to an approval, in the order of the list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ApprovalOption {
+    Once,
+    Session,
+    Project,
+    /// All questions that wait.
+    All,
+    No,
+    NoWithReason,
+}
+
+impl ApprovalOption {
+    /// The key that stands for it, beside its number.
+    pub(crate) fn letter(self) -> char {
+        match self {
+            Self::Once => 'y',
+            Self::Session => 'a',
+            Self::Project => 'p',
+            Self::All => 'l',
+            Self::No => 'n',
+            Self::NoWithReason => 'r',
+        }
+    }
+}
+
+/// What the user types for an answer.
+pub struct Amendment {
+    pub(crate) kind: AmendmentKind,
+    pub(crate) input: Input,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AmendmentKind {
+    /// Why the call is refused.
+    Refusal,
+    /// The call runs, and the model is told this.
+    Addition,
+    /// Another command in place of the model's.
+    Command,
+}
 
 #[derive(Default)]
 pub struct Asks {
@@ -22,10 +65,12 @@ pub struct Asks {
     since: Option<Instant>,
     /// The keys belong to the question, not to the line below it.
     pub focused: bool,
-    /// The reason for a refusal, while the user types it.
-    pub reason: Option<Input>,
+    /// What the user adds to an answer, while it is typed.
+    pub amendment: Option<Amendment>,
     /// The index of the selected option.
     pub option: usize,
+    /// A command that the user wrote in place of the model's: a call with exactly this input needs no second answer.
+    pub(super) expected: Option<Value>,
     /// The form of the first ask.
     pub form: Option<Form>,
 }
@@ -85,14 +130,16 @@ impl Asks {
         Some((ask.id, answer))
     }
 
-    /// The answer to an approval that a key stands for.
-    pub fn approval(key: char) -> Option<Answer> {
-        match key.to_ascii_lowercase() {
-            'y' => Some(Answer::Allow { remember: false }),
-            'a' => Some(Answer::Allow { remember: true }),
-            'n' => Some(Answer::Deny { remember: false, reason: None }),
-            _ => None,
-        }
+    /// Removes an ask wherever it waits; false if it is settled already.
+    pub fn remove(&mut self, id: AskId, now: Instant) -> bool {
+        let known = self.waiting.iter().any(|ask| ask.id == id);
+        self.settle(id, false, now);
+        known
+    }
+
+    /// The approvals that wait, in order.
+    pub(crate) fn approvals(&self) -> impl Iterator<Item = &Ask> {
+        self.waiting.iter().filter(|ask| matches!(ask.kind, AskKind::Approval { .. }))
     }
 
     /// The text of an option of the first question.
@@ -124,7 +171,7 @@ impl Asks {
     fn show(&mut self, focused: bool, now: Instant) {
         self.focused = focused && !self.waiting.is_empty();
         self.since = (!self.waiting.is_empty()).then_some(now);
-        self.reason = None;
+        self.amendment = None;
         self.option = 0;
         self.form = match self.waiting.front().map(|ask| &ask.kind) {
             Some(AskKind::Form { schema, .. }) => Form::read(schema),

@@ -2,29 +2,37 @@
 
 use domain::command::{Context, known_behavior};
 use domain::event::{Level, SessionUsage};
-use domain::item::ItemKind;
+use domain::slash_commands::{self, CommandGroup, CommandPlace, SLASH_COMMANDS};
 use domain::tool::{ServerAction, ServerStatus, ToolServer};
 use domain::tool_call::Origin;
 
-use super::completion::TERMINAL_COMMANDS;
+use super::figures::{money, short};
 use super::keys::KEY_HELP;
 use super::page::{Page, PageLine};
 use super::picker::{Choice, Picker};
 use super::screen::{Effect, Overlay, Screen};
-use super::status::{money, short};
 use crate::text::clean_line;
+
+/// Commands of the terminal with words after them.
+const TAKES_WORDS: [&str; 10] =
+    ["model", "effort", "behavior", "export", "mcp", "review", "copy", "theme", "statusline", "vim"];
 
 const MCP_USAGE: &str = "Usage: /mcp start|stop|login|logout|enable|disable|remove SERVER";
 
 impl Screen {
+    /// Whether the terminal carries out `/name rest`; the engine takes the others.
     pub(super) fn is_terminal_command(&self, name: &str, rest: &str) -> bool {
-        let is_listed = TERMINAL_COMMANDS.iter().any(|(listed, _)| *listed == name);
-        // Without a provider the engine lists them.
-        let is_login = name == "login" && !rest.trim().is_empty();
-        let is_hidden = is_login || matches!((name, rest), ("resume" | "exit" | "panic", ""));
-        (is_listed
-            && (rest.trim().is_empty() || matches!(name, "model" | "behavior" | "export" | "mcp" | "review")))
-            || is_hidden
+        if name == "panic" {
+            return rest.is_empty();
+        }
+        let is_own = slash_commands::by_name(name).is_some_and(|command| command.is_of_terminal());
+        is_own
+            && match (name, rest.trim()) {
+                // Without a provider the engine lists them.
+                ("login" | "logout" | "add-dir", words) => !words.is_empty(),
+                (_, "") => true,
+                (name, _) => TAKES_WORDS.contains(&name),
+            }
     }
 
     /// Runs `/name rest`.
@@ -51,10 +59,17 @@ impl Screen {
                 Ok(()) => self.choose(Choice::Behavior(behavior.to_owned())),
                 Err(failure) => self.flash(failure.to_string()),
             },
+            ("effort", wanted) => self.choose_effort(wanted),
             ("editor", _) => self.push_effect(Effect::Edit(String::new())),
             ("stop", _) if self.busy.is_some() => self.push_effect(Effect::Cancel),
             ("quit" | "exit", _) => self.push_effect(Effect::Leave),
-            ("copy", _) => self.copy_answer(),
+            ("copy", number) => self.copy_answer(number),
+            ("rewind", _) => self.open_rewind(),
+            ("theme", name) => self.choose_theme(name),
+            ("vim", _) => self.toggle_vi(),
+            ("statusline", wanted) => self.change_status_line(wanted),
+            ("logout", provider) => self.push_effect(Effect::Logout(provider.to_owned())),
+            ("add-dir", folder) => self.push_effect(Effect::AddFolder(folder.to_owned())),
             ("export", path) => self.export(path),
             ("mcp", words) if !words.trim().is_empty() => self.act_on_server(words.trim()),
             ("login", words) => self.log_in(words),
@@ -139,20 +154,6 @@ impl Screen {
         self.push_effect(Effect::AddInstruction(note.to_owned()));
     }
 
-    fn copy_answer(&mut self) {
-        let answer = self.transcript.items().filter_map(|item| {
-            let ItemKind::AgentMessage { text, .. } = &item.kind else { return None };
-            Some(text.clone()).filter(|text| !text.is_empty())
-        });
-        match answer.last() {
-            Some(answer) => {
-                self.push_effect(Effect::Copy(answer));
-                self.flash("The last answer is in the clipboard, if the terminal allows it (OSC 52).");
-            }
-            None => self.flash("There is no answer to copy yet."),
-        }
-    }
-
     fn export(&mut self, path: &str) {
         let text = self.transcript.markdown();
         if text.is_empty() {
@@ -178,6 +179,7 @@ impl Screen {
         lines.extend(self.intro.places.iter().map(|line| pair("Counts", line.clone())));
         lines.extend(self.intro.left_out.iter().map(|line| pair("Does not count", line.clone())));
         lines.extend(mcp_servers(&self.servers).map(|server| pair("MCP server", server_line(server))));
+        lines.extend(self.catalog.notices.iter().map(|notice| pair("Notice", notice.text.clone())));
         Page::new("Status", lines)
     }
 
@@ -213,12 +215,17 @@ pub(super) fn help() -> Page {
     let mut lines = vec![PageLine::Heading("Keys".to_owned())];
     let pair = |(name, meaning): (&str, &str)| PageLine::Pair(name.to_owned(), meaning.to_owned());
     lines.extend(KEY_HELP.into_iter().map(pair));
-    lines.push(PageLine::Heading("Commands of the terminal (/ lists all)".to_owned()));
-    lines.extend(
-        TERMINAL_COMMANDS
-            .iter()
-            .map(|(name, meaning)| PageLine::Pair(format!("/{name}"), (*meaning).to_owned())),
-    );
+    for group in CommandGroup::ALL {
+        lines.push(PageLine::Heading(group.title().to_owned()));
+        let listed =
+            SLASH_COMMANDS.iter().filter(|it| it.group == group && it.place != CommandPlace::Unlisted);
+        lines.extend(listed.map(|command| {
+            let others: Vec<String> = command.aliases.iter().map(|alias| format!("/{alias}")).collect();
+            let others =
+                if others.is_empty() { String::new() } else { format!(" (also {})", others.join(", ")) };
+            PageLine::Pair(format!("/{}", command.name), format!("{}{others}", command.description))
+        }));
+    }
     Page::new("Help", lines)
 }
 

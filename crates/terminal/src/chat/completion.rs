@@ -4,34 +4,15 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use domain::command::{Context, SlashCommand};
+use domain::slash_commands::{self, CommandSpec, SLASH_COMMANDS};
 
 use crate::text::clean_line;
 
 /// The height of the list.
 pub(crate) const MAX_ROWS: usize = 8;
 
-/// Commands that the terminal runs itself: name and description.
-pub(crate) const TERMINAL_COMMANDS: [(&str, &str); 19] = [
-    ("chats", "List earlier chats and continue one"),
-    ("new", "Begin a new chat"),
-    ("clear", "Begin a new chat"),
-    ("status", "Version, folder, model, instructions and servers"),
-    ("usage", "Tokens and cost of this chat"),
-    ("context", "How full the context is, and of what"),
-    ("review", "Let the model review the changes in the working tree, or since a commit or branch"),
-    ("mcp", "MCP servers and their tools; /mcp login NAME and others act on one"),
-    ("permissions", "The approval rules in force"),
-    ("diff", "Changes in the working tree (git diff)"),
-    ("copy", "Copy the last answer"),
-    ("export", "Write this chat to a Markdown file"),
-    ("fork", "Continue in a copy of this chat, from any of its messages"),
-    ("model", "Choose the model"),
-    ("behavior", "Choose the behavior (Shift-Tab: the next one)"),
-    ("editor", "Write the prompt in $VISUAL or $EDITOR (Ctrl-G)"),
-    ("help", "Keys and commands (F1)"),
-    ("stop", "Stop the answer (Esc)"),
-    ("quit", "Leave (Ctrl-D)"),
-];
+/// Other names of a command are suggested once so many letters of them are typed.
+const MIN_ALIAS_LETTERS: usize = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CompletionKind {
@@ -93,18 +74,34 @@ pub(crate) fn word_at(text: &str, cursor: usize) -> Option<Word> {
 
 /// Lists the terminal's commands first; they hide commands of the engine with the same name.
 pub(crate) fn commands(query: &str, found: Vec<SlashCommand>) -> Vec<Suggestion> {
-    let terminal_commands = TERMINAL_COMMANDS.iter().filter(|(name, _)| name.contains(query));
-    let mut suggestions: Vec<Suggestion> = terminal_commands
-        .map(|(name, detail)| suggestion(format!("/{name}"), (*detail).to_owned()))
+    let is_meant = |command: &&CommandSpec| {
+        let has_alias = || command.aliases.iter().any(|alias| alias.starts_with(query));
+        command.name.contains(query) || (query.len() >= MIN_ALIAS_LETTERS && has_alias())
+    };
+    let of_terminal = SLASH_COMMANDS.iter().filter(|command| command.is_of_terminal());
+    let mut suggestions: Vec<Suggestion> = of_terminal
+        .filter(is_meant)
+        .map(|command| suggestion(format!("/{}", command.name), command.description.to_owned()))
         .collect();
     for command in found {
         let text = format!("/{}", clean_line(&command.name));
-        if suggestions.iter().all(|known| known.text != text) && command.name != "resume" {
+        if suggestions.iter().all(|known| known.text != text) {
             suggestions.push(suggestion(text, clean_line(&command.description)));
         }
     }
     suggestions.sort_by_key(|suggestion| !suggestion.text[1..].starts_with(query));
     suggestions
+}
+
+/// Whether a line is another name of a command, which needs no completion.
+pub(crate) fn is_other_name(line: &str) -> bool {
+    line.strip_prefix('/').and_then(slash_commands::by_alias).is_some()
+}
+
+/// Whether Enter on a suggestion runs it at once.
+pub(super) fn needs_no_words(line: &str) -> bool {
+    let command = line.strip_prefix('/').and_then(slash_commands::by_name);
+    command.is_some_and(|it| it.is_of_terminal() && !matches!(it.name, "login" | "logout" | "add-dir"))
 }
 
 /// Values for an argument. One with spaces is quoted.

@@ -8,8 +8,8 @@ use domain::event::SessionUsage;
 use domain::item::{Item, ItemKind};
 use domain::tool_call::ToolCall;
 
+use super::figures::short;
 use super::page::{Page, PageLine};
-use super::status::short;
 use super::transcript::Transcript;
 use crate::text::clean_line;
 

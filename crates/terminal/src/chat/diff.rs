@@ -1,12 +1,12 @@
 //! Draws a unified diff in colors, with line numbers and marks on the words that changed within a line.
 
-use ratatui::style::{Modifier, Style};
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::highlight::Highlighter;
 use super::theme::Theme;
 use super::wrap::{self, Indent};
-use crate::text::clean;
+use crate::text::{clean, width};
 
 /// The rows of a diff that are drawn unless it waits for an answer; the rest is shown as a number.
 pub(crate) const MAX_ROWS: usize = 2000;
@@ -29,10 +29,14 @@ pub(crate) fn render(
     let mut numbers = LineNumbers::default();
     let mut code = Highlighter::new(file);
     for (at, line) in all.iter().enumerate().take(most) {
+        let background = line_background(line, theme);
         let mut spans = vec![Span::styled(numbers.next(line), theme.dim)];
         let marked = partner(&all, at).and_then(|other| changed(line, other));
-        spans.extend(mark(line_spans(line, &mut code, file, theme), marked, theme));
-        rows.extend(wrap::hard(&spans, columns, indent));
+        spans.extend(mark(line_spans(line, &mut code, file, theme), marked, word_style(line, theme)));
+        // A mark keeps its own background.
+        let painted = spans.into_iter().map(|span| Span::styled(span.content, background.patch(span.style)));
+        let wrapped = wrap::hard(&painted.collect::<Vec<_>>(), columns, indent);
+        rows.extend(wrapped.into_iter().map(|row| fill(row, columns, background)));
     }
     if let Some(more) = all.len().checked_sub(most).filter(|more| *more > 0) {
         rows.extend(wrap::words(&[Span::styled(format!("… {more} more lines"), theme.dim)], columns, indent));
@@ -59,11 +63,7 @@ fn line_spans(line: &str, code: &mut Highlighter, file: &str, theme: &Theme) -> 
 }
 
 /// The same spans with a mark on some bytes of the line.
-fn mark(
-    spans: Vec<Span<'static>>,
-    range: Option<std::ops::Range<usize>>,
-    theme: &Theme,
-) -> Vec<Span<'static>> {
+fn mark(spans: Vec<Span<'static>>, range: Option<std::ops::Range<usize>>, word: Style) -> Vec<Span<'static>> {
     let Some(range) = range else { return spans };
     let mut marked = Vec::new();
     let mut begin = 0;
@@ -73,8 +73,8 @@ fn mark(
         let pieces = [(begin, from, false), (from, to, true), (to, end, false)];
         for (from, to, is_changed) in pieces.into_iter().filter(|(from, to, _)| from < to) {
             let text = span.content[from - begin..to - begin].to_owned();
-            let modifier = if is_changed { theme.changed_word } else { Modifier::empty() };
-            marked.push(Span::styled(text, span.style.add_modifier(modifier)));
+            let style = if is_changed { span.style.patch(word) } else { span.style };
+            marked.push(Span::styled(text, style));
         }
         begin = end;
     }
@@ -142,6 +142,28 @@ pub(crate) fn line_style(line: &str, theme: &Theme) -> Style {
     }
 }
 
+/// The background of a changed line, up to the end of its rows.
+fn line_background(line: &str, theme: &Theme) -> Style {
+    match line.as_bytes().first() {
+        Some(b'+') => theme.added_line,
+        Some(b'-') => theme.removed_line,
+        _ => Style::new(),
+    }
+}
+
+fn word_style(line: &str, theme: &Theme) -> Style {
+    if line.starts_with('+') { theme.added_word } else { theme.removed_word }
+}
+
+/// Paints the rest of a row, where there is a background.
+pub(super) fn fill(mut row: Line<'static>, columns: usize, background: Style) -> Line<'static> {
+    if background.bg.is_some() {
+        let used: usize = row.spans.iter().map(|span| width(&span.content)).sum();
+        row.push_span(Span::styled(" ".repeat(columns.saturating_sub(used)), background));
+    }
+    row
+}
+
 /// The next line numbers of the old and of the new file, once a hunk has begun.
 #[derive(Default)]
 struct LineNumbers {
@@ -187,6 +209,7 @@ fn hunk_start(hunk: &str) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chat::color::ColorDepth;
     use crate::chat::theme::Palette;
 
     #[test]
@@ -226,8 +249,18 @@ mod tests {
             rows[row].spans.iter().find(|span| span.content.contains(text)).map(|span| span.style)
         };
         assert_eq!(span(2, "let"), Some(theme.keyword));
-        assert_eq!(span(2, "y"), Some(theme.string.add_modifier(theme.changed_word)));
+        assert_eq!(span(2, "y"), Some(theme.string.patch(theme.added_word)));
         assert_eq!(span(1, "let"), Some(theme.removed));
+        let rich = Theme::with_depth(Palette::Dark, ColorDepth::True);
+        let rows = render(diff, "src/a.rs", MAX_ROWS, 60, &rich, &Indent::default());
+        let added = rows[2].spans.iter().find(|span| span.content.contains("let")).expect("the added line");
+        assert_eq!(
+            added.style,
+            rich.added_line.patch(rich.keyword),
+            "code on the background of an added line"
+        );
+        let width: usize = rows[1].spans.iter().map(|span| width(&span.content)).sum();
+        assert_eq!(width, 60, "the background goes to the end of the row");
         let unknown = render(diff, "a.unknown", MAX_ROWS, 60, &theme, &Indent::default());
         assert!(unknown[2].spans.iter().all(|span| span.style.fg != theme.keyword.fg));
     }

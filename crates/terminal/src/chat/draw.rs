@@ -4,8 +4,7 @@
 
 use std::ops::Range;
 
-use domain::AskKind;
-use domain::item::ItemKind;
+use domain::tool::ServerStatus;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
@@ -13,21 +12,23 @@ use ratatui::text::{Line, Span};
 
 use super::commands::{mcp_servers, server_line};
 use super::completion::{CompletionKind, MAX_ROWS};
-use super::form::{self, Form};
+use super::dialog;
+use super::form::Form;
 use super::input::Input;
-use super::picker::Picker;
+use super::picker::{NO_MODEL_HINT, Picker};
 use super::screen::{Overlay, Screen};
 use super::status;
 use super::theme::Theme;
-use super::tool;
 use super::wrap::{self, Indent};
 use crate::text::{clean, clean_line, shorten, width};
 
+const HINT: &str = "Ask something. / shows commands, @ adds files, F1 shows the keys, F2 earlier chats.";
 /// The mark before the input.
 const PROMPT_MARK: &str = "> ";
-pub(crate) const NO_MODEL_HINT: &str = "No model can be used yet. Start Ollama or LM Studio with a model, run `dragoman models pull` for one that \
-    runs inside Dragoman, run `dragoman login anthropic`, or set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY. \
-    /doctor shows more.";
+/// Smaller screens have no header.
+const MIN_HEADER_ROWS: u16 = 12;
+/// The first screen is not longer.
+const MAX_WELCOME_ROWS: usize = 12;
 
 /// What was drawn where.
 pub(crate) struct Drawn {
@@ -49,26 +50,32 @@ pub(crate) fn draw_parts(screen: &mut Screen, buffer: &mut Buffer) -> Drawn {
     let theme = screen.theme;
     let columns = usize::from(area.width);
     let mut rest = area;
+    let has_header = draw_header(screen, buffer, &mut rest);
     let status = cut_bottom(&mut rest, 1);
-    put(buffer, status, 0, &status::line(screen, columns));
+    put(buffer, status, 0, &status::line(screen, has_header, columns));
     let most = (area.height / 3).max(1);
     let typed_rows =
         u16::try_from(active_input(screen).rows(columns.saturating_sub(2)).len()).unwrap_or(u16::MAX);
     let typed = cut_bottom(&mut rest, typed_rows.min(most));
     let cursor = draw_input(screen, buffer, typed);
-    if rest.height > 4 {
+    if rest.height > 4 && !screen.look.is_linear {
         let rule = cut_bottom(&mut rest, 1);
         put(buffer, rule, 0, &Line::from(Span::styled("─".repeat(columns), theme.dim)));
     }
-    for block in [ask_rows(screen, columns), steering_rows(screen, columns), completion_rows(screen, columns)]
-    {
+    // At least one row of the chat stays visible.
+    let room = usize::from(rest.height.saturating_sub(1));
+    for block in [
+        dialog::rows(screen, columns, room),
+        steering_rows(screen, columns),
+        completion_rows(screen, columns),
+    ] {
         let height = u16::try_from(block.len()).unwrap_or(u16::MAX).min(rest.height.saturating_sub(1));
         let place = cut_bottom(&mut rest, height);
         for (at, row) in (0..height).zip(&block) {
             put(buffer, place, at, row);
         }
     }
-    match &mut screen.overlay {
+    let drawn = match &mut screen.overlay {
         None => {
             let used = draw_chat(screen, buffer, rest);
             Drawn { cursor, unused: used..rest.height }
@@ -78,6 +85,33 @@ pub(crate) fn draw_parts(screen: &mut Screen, buffer: &mut Buffer) -> Drawn {
             let used = put_all(buffer, rest, &rows);
             Drawn { cursor: None, unused: used..rest.height }
         }
+    };
+    mark_selection(screen, buffer);
+    drawn
+}
+
+/// The first row, where there is room for it.
+fn draw_header(screen: &Screen, buffer: &mut Buffer, rest: &mut Rect) -> bool {
+    let has_room = rest.height >= MIN_HEADER_ROWS && !screen.transcript.is_empty();
+    if !screen.look.has_header || !has_room {
+        return false;
+    }
+    put(buffer, *rest, 0, &status::header(screen, rest.width.into()));
+    *rest = Rect { y: rest.y + 1, height: rest.height - 1, ..*rest };
+    true
+}
+
+/// Shows what the mouse marks, and keeps the frame for the clipboard.
+fn mark_selection(screen: &mut Screen, buffer: &mut Buffer) {
+    let Some(selection) = &mut screen.selection else { return };
+    let area = buffer.area;
+    let row = |y: u16| (0..area.width).map(move |x| (x, y));
+    let symbols = |y: u16| row(y).filter_map(|at| Some(buffer.cell(at)?.symbol().to_owned())).collect();
+    selection.keep_frame((0..area.height).map(symbols).collect());
+    for y in 0..area.height {
+        let Some((from, to)) = selection.columns(y) else { continue };
+        let width = to.min(area.width.saturating_sub(1)).saturating_add(1).saturating_sub(from);
+        buffer.set_style(Rect { x: from, y, width, height: 1 }, screen.theme.chosen);
     }
 }
 
@@ -105,6 +139,7 @@ fn draw_chat(screen: &mut Screen, buffer: &mut Buffer, area: Rect) -> u16 {
         return put_all(buffer, area, &welcome(screen, area.width.into()));
     }
     let mut used = 0;
+    screen.transcript.place_at(area.y);
     for (at, visible) in (0..area.height).zip(screen.transcript.view(area.width, area.height, &theme)) {
         put(buffer, area, at, visible.line);
         if visible.selected && !visible.line.spans.is_empty() {
@@ -116,29 +151,34 @@ fn draw_chat(screen: &mut Screen, buffer: &mut Buffer, area: Rect) -> u16 {
     used
 }
 
-/// The first screen: version, folder, model, instructions and servers.
+/// The first screen: what will answer, what was found, one hint.
 pub(crate) fn welcome(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
     let theme = &screen.theme;
-    let mut rows = Vec::new();
-    let mut push = |text: &str, style: Style| {
-        for line in clean(text).trim().split('\n') {
-            rows.extend(wrap::words(&[Span::styled(line.to_owned(), style)], columns, &Indent::default()));
-        }
+    let mut rows: Vec<Line<'static>> = Vec::new();
+    let line = |text: &str, style: Style| Line::from(Span::styled(shorten(text, columns), style));
+    let wrapped = |text: &str, style: Style| {
+        wrap::words(&[Span::styled(clean_line(text), style)], columns, &Indent::default())
     };
-    push(&screen.catalog.welcome, theme.heading);
-    push("", theme.dim);
-    for (name, value) in facts(screen) {
-        push(&format!("{name}: {value}"), theme.text);
-    }
-    push("", theme.dim);
-    push("Ask something. / shows commands, @ adds files, F1 shows the keys, F2 earlier chats.", theme.dim);
+    let greeting = clean(&screen.catalog.welcome);
+    let greeting = greeting.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("Type '/'"));
+    rows.extend(greeting.take(2).map(|text| line(text, theme.heading)));
+    rows.extend(facts(screen).iter().map(|(name, value)| line(&format!("{name}: {value}"), theme.text)));
+    rows.extend(wrapped(HINT, theme.dim));
     if screen.model().is_none() {
-        push("", theme.dim);
-        push(NO_MODEL_HINT, theme.warning);
+        rows.extend(wrapped(NO_MODEL_HINT, theme.warning));
     }
-    for notice in &screen.catalog.notices {
-        push("", theme.dim);
-        push(&notice.text, theme.warning);
+    let notices = &screen.catalog.notices;
+    let mut told = 0;
+    for notice in notices {
+        let more = wrapped(&notice.text, theme.warning);
+        if rows.len() + more.len() >= MAX_WELCOME_ROWS && told > 0 {
+            break;
+        }
+        rows.extend(more);
+        told += 1;
+    }
+    if told < notices.len() {
+        rows.push(line(&format!("{} more notices: /status", notices.len() - told), theme.warning));
     }
     rows
 }
@@ -158,25 +198,22 @@ fn facts(screen: &Screen) -> Vec<(&'static str, String)> {
         facts.push(("Instructions", intro.instructions.join(", ")));
     }
     for (name, lines) in [("Also used", &intro.places), ("Not used", &intro.left_out)] {
-        if !lines.is_empty() {
-            facts.push((name, shortened(lines)));
+        match lines.as_slice() {
+            [] => {}
+            [only] => facts.push((name, only.clone())),
+            [first, rest @ ..] => facts.push((name, format!("{first}; {} more (/status)", rest.len()))),
         }
     }
-    let servers: Vec<String> = mcp_servers(&screen.servers).map(server_line).collect();
+    let (off, on): (Vec<_>, Vec<_>) =
+        mcp_servers(&screen.servers).partition(|server| server.status == ServerStatus::Disabled);
+    let mut servers: Vec<String> = on.into_iter().map(server_line).collect();
+    if !off.is_empty() {
+        servers.push(format!("{} disabled", off.len()));
+    }
     if !servers.is_empty() {
         facts.push(("MCP servers", servers.join(", ")));
     }
     facts
-}
-
-/// The first lines of a list that `/status` shows whole.
-fn shortened(lines: &[String]) -> String {
-    const SHOWN: usize = 3;
-    let mut text = lines.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join("; ");
-    if lines.len() > SHOWN {
-        text.push_str(&format!("; {} more (/status)", lines.len() - SHOWN));
-    }
-    text
 }
 
 /// The input that receives keys: the prompt, the reason for a refusal, or a field of a form.
@@ -184,7 +221,7 @@ fn active_input(screen: &mut Screen) -> &mut Input {
     let Screen { asks, input, .. } = screen;
     let focused = asks.focused;
     let field = asks.form.as_mut().filter(|_| focused).and_then(Form::input);
-    asks.reason.as_mut().or(field).unwrap_or(input)
+    asks.amendment.as_mut().map(|amendment| &mut amendment.input).or(field).unwrap_or(input)
 }
 
 fn draw_input(screen: &mut Screen, buffer: &mut Buffer, area: Rect) -> Option<Position> {
@@ -205,120 +242,6 @@ fn draw_input(screen: &mut Screen, buffer: &mut Buffer, area: Rect) -> Option<Po
     let x = u16::try_from(width(PROMPT_MARK) + column).unwrap_or(u16::MAX).min(area.width.saturating_sub(1));
     let y = u16::try_from(row.saturating_sub(first)).unwrap_or(0);
     (area.height > 0).then(|| Position::new(area.x + x, area.y + y.min(area.height - 1)))
-}
-
-fn ask_rows(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
-    let Some(ask) = screen.asks.first() else { return Vec::new() };
-    let theme = &screen.theme;
-    let mut rows = Vec::new();
-    let mut push = |text: &str, style: Style| {
-        for line in clean(text).trim().split('\n') {
-            rows.extend(wrap::words(&[Span::styled(line.to_owned(), style)], columns, &Indent::default()));
-        }
-    };
-    match &ask.kind {
-        AskKind::Approval { reason, keys } => {
-            let call = screen.asks.item().and_then(|item| screen.transcript.item(item));
-            let title = match call.map(|item| &item.kind) {
-                Some(ItemKind::ToolCall(call)) => tool::title(call),
-                _ => "a tool call".to_owned(),
-            };
-            let more = match screen.asks.count() {
-                1 => String::new(),
-                count => format!(" (1 of {count})"),
-            };
-            push(
-                &format!("Allow this?{more}  {}", shorten(&title, columns.saturating_mul(3))),
-                theme.warning,
-            );
-            push(reason, theme.dim);
-            push(&approval_keys(screen, keys), theme.accent);
-        }
-        AskKind::Question { text, options, freeform } => {
-            push(text, theme.warning);
-            for (at, option) in options.iter().enumerate() {
-                let detail = option.description.as_deref().map(|it| format!(": {it}")).unwrap_or_default();
-                let chosen = if at == screen.asks.option { "→" } else { " " };
-                push_option(&mut push, &format!("{chosen} {} {}{detail}", at + 1, option.label), theme);
-            }
-            let typed = if *freeform { ", or type an answer" } else { "" };
-            let pick = if options.is_empty() { "Type an answer" } else { "A number or Enter" };
-            push(&format!("{pick}{}", if options.is_empty() { "" } else { typed }), theme.accent);
-        }
-        AskKind::Form { text, .. } => {
-            push(text, theme.warning);
-            match &screen.asks.form {
-                Some(form) => form_rows(screen, form, &mut push),
-                None => push("This form cannot be shown in a terminal.", theme.dim),
-            }
-        }
-    }
-    rows
-}
-
-fn form_rows(screen: &Screen, form: &Form, push: &mut impl FnMut(&str, Style)) {
-    let theme = &screen.theme;
-    for (at, field) in form.fields.iter().enumerate() {
-        let mark = if at == form.at { "→" } else { " " };
-        let optional = if field.required { "" } else { " (optional)" };
-        let value = match &field.kind {
-            form::FieldKind::Choice { options, chosen } => {
-                let option = |(at, (_, name)): (usize, &(_, String))| match Some(at) == *chosen {
-                    true => format!("[{name}]"),
-                    false => name.clone(),
-                };
-                options.iter().enumerate().map(option).collect::<Vec<_>>().join(" · ")
-            }
-            form::FieldKind::Text | form::FieldKind::Number => field.input.text().to_owned(),
-        };
-        push_option(push, &format!("{mark} {}{optional}: {value}", field.title), theme);
-        if let Some(description) = field.description.as_ref().filter(|_| at == form.at) {
-            push(&format!("\u{a0}\u{a0}{description}"), theme.dim);
-        }
-    }
-    if let Some(problem) = &form.problem {
-        push(problem, theme.bad);
-    }
-    push(&form_keys(screen, form), theme.accent);
-}
-
-fn form_keys(screen: &Screen, form: &Form) -> String {
-    if !screen.asks.focused {
-        return "Tab: answer (what you typed stays)".to_owned();
-    }
-    if !screen.asks.is_armed(screen.now) {
-        return "…".to_owned();
-    }
-    let chooses =
-        matches!(form.fields.get(form.at).map(|field| &field.kind), Some(form::FieldKind::Choice { .. }));
-    let choose = if chooses { "← → choose · " } else { "" };
-    let enter = if form.is_at_end() { "Enter sends" } else { "Enter: next" };
-    let others = if form.fields.len() > 1 { " · ↑ ↓ another field" } else { "" };
-    format!("{choose}{enter}{others} · Esc declines")
-}
-
-/// Keeps the leading space of options that are not selected.
-fn push_option(push: &mut impl FnMut(&str, Style), text: &str, theme: &Theme) {
-    push(&text.replacen("  ", "\u{a0} ", 1), theme.text);
-}
-
-fn approval_keys(screen: &Screen, keys: &[String]) -> String {
-    if screen.asks.reason.is_some() {
-        return "Why not? Enter refuses and tells the model, Esc goes back.".to_owned();
-    }
-    if !screen.asks.focused {
-        return "Tab: answer (what you typed stays)".to_owned();
-    }
-    if !screen.asks.is_armed(screen.now) {
-        return "…".to_owned();
-    }
-    let session = match keys {
-        // It would be asked again.
-        [] => String::new(),
-        keys => format!("a this session ({}) · ", clean_line(&keys.join(", "))),
-    };
-    let project = if screen.project_rule().is_none() { "" } else { "p always in this project · " };
-    format!("y once · {session}{project}n no · r no, and say why")
 }
 
 fn steering_rows(screen: &Screen, columns: usize) -> Vec<Line<'static>> {
@@ -370,7 +293,9 @@ fn keep_end(text: &str, columns: usize) -> String {
 
 fn overlay_rows(overlay: &mut Overlay, columns: usize, height: usize, theme: &Theme) -> Vec<Line<'static>> {
     match overlay {
-        Overlay::Page(page) | Overlay::Rule { page, .. } => page.rows(columns, height, theme),
+        Overlay::Page(page) | Overlay::Rule { page, .. } | Overlay::AllowAll { page, .. } => {
+            page.rows(columns, height, theme)
+        }
         Overlay::Picker(picker) => picker_rows(picker, columns, height, theme),
         Overlay::Login(entry) => entry.rows(columns, theme),
     }

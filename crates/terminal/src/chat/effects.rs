@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use domain::command::{ContextQuery, SessionSettings, UserPrompt};
+use domain::command::{ContextQuery, RollbackScope, SessionSettings, UserPrompt, WorkspaceSpec};
 use domain::job::JobStatus;
 use domain::store::ListFilter;
 use domain::tool::ServerAction;
 use domain::{AskId, Command, Failure, ItemId, SessionId};
 use ratatui::crossterm::event::EventStream;
+use serde_json::Value;
 
 use super::ChatLoop;
-use super::rules::AllowRule;
+use super::allow_rule::{AllowRule, ExplainedCall};
 use super::screen::{Effect, Update};
 
 /// The length of the list of chats.
@@ -65,10 +66,7 @@ impl ChatLoop {
             Effect::Shell(command) => self.shell(command, Shown::InChat),
             Effect::Diff => self.shell(format!("{DIFF_COMMAND}HEAD"), Shown::AsDiff),
             Effect::AddInstruction(text) => self.add_instruction(text),
-            Effect::Export { path, text } => {
-                let written = (self.services.export)(path, text);
-                self.report(written.map(|path| format!("Written to {path}.")));
-            }
+            Effect::Export { path, text } => self.export(path, text),
             Effect::Copy(text) => self.tty.copy(&text),
             Effect::Image { path, pasted } => {
                 self.screen.add_image(&pasted, (self.services.image)(path));
@@ -79,11 +77,32 @@ impl ChatLoop {
             Effect::Login { provider, method } => self.log_in(provider, method),
             Effect::FinishLogin { provider, field, typed } => self.finish_login(provider, field, typed),
             Effect::Permissions => self.screen.show_permissions(self.services.rules.list()),
-            Effect::Notify(text) => self.tty.notify(text),
+            Effect::Explain(call) => self.explain(*call),
+            Effect::Rollback { from, scope } => self.roll_back(from, scope),
+            Effect::Status { command, values } => self.make_status(command, values.to_string()),
+            Effect::SaveSetting { keys, value } => self.save_setting(&keys, value),
+            Effect::Logout(provider) => self.log_out(provider),
+            Effect::AddFolder(folder) => self.add_folder(&folder),
+            Effect::Notify(text) => self.notify(text),
             Effect::Edit(text) => self.edit(text).await,
             Effect::Suspend => self.suspend(),
             Effect::Leave => self.is_over = true,
         }
+    }
+
+    fn export(&mut self, path: String, text: String) {
+        let written = (self.services.export)(path, text);
+        self.report(written.map(|path| format!("Written to {path}.")));
+    }
+
+    fn save_setting(&mut self, keys: &[&'static str], value: Value) {
+        let saved = (self.services.save_setting)(keys, value);
+        self.report(saved.map(|path| format!("The setting is in {path}.")));
+    }
+
+    fn notify(&mut self, text: &'static str) {
+        self.tty.notify(text);
+        (self.services.notify)(text);
     }
 
     fn begin_new_session(&mut self) {
@@ -113,6 +132,77 @@ impl ChatLoop {
     fn allow_in_project(&mut self, rule: &AllowRule) {
         let written = self.services.rules.write(rule);
         self.report(written.map(|path| format!("The rule is in {path}.")));
+    }
+
+    fn explain(&mut self, call: ExplainedCall) {
+        let explained = (self.services.explain)(call);
+        self.pending.later(explained, |chat_loop, explained| {
+            chat_loop.screen.apply_update(match explained {
+                Ok(lines) => Update::Explained(lines),
+                Err(failure) => Update::Failed(failure),
+            });
+        });
+    }
+
+    /// One run at a time; the newest values wait. A command that fails leaves the line empty.
+    fn make_status(&mut self, command: String, values: String) {
+        if self.status_runs {
+            self.status_waits = Some((command, values));
+            return;
+        }
+        self.status_runs = true;
+        let output = (self.services.status)(command, values);
+        self.pending.later(output, |chat_loop, output| {
+            let text = output.unwrap_or_default();
+            let first = text.lines().next().unwrap_or_default().to_owned();
+            chat_loop.screen.apply_update(Update::Status(first));
+            chat_loop.status_runs = false;
+            if let Some((command, values)) = chat_loop.status_waits.take() {
+                chat_loop.make_status(command, values);
+            }
+        });
+    }
+
+    fn log_out(&mut self, provider: String) {
+        let name = provider.clone();
+        self.call(
+            |reply| Command::Logout { provider, reply },
+            move |chat_loop, done| {
+                chat_loop.report(done.map(|()| format!("The stored key of {name} is deleted.")));
+            },
+        );
+    }
+
+    /// The folders of a chat do not change, so the folder is there from the next one on.
+    fn add_folder(&mut self, folder: &str) {
+        let folder = match (self.services.folder)(folder) {
+            Ok(folder) => folder,
+            Err(failure) => return self.report(Err(failure)),
+        };
+        let mut roots = self.screen.roots.clone();
+        if roots.contains(&folder) {
+            return self.report(Ok(format!("{} is there already.", folder.display())));
+        }
+        roots.push(folder.clone());
+        let workspace = WorkspaceSpec { roots: roots.clone(), options: None };
+        self.call(
+            |reply| Command::Enter { workspace, reply },
+            move |chat_loop, catalog| match catalog {
+                Err(failure) => chat_loop.report(Err(failure)),
+                Ok(catalog) => {
+                    let when =
+                        if chat_loop.screen.session.is_some() { "The next chat (/new)" } else { "This chat" };
+                    chat_loop.screen.roots = roots;
+                    chat_loop.screen.intro.folders.push(folder.display().to_string());
+                    chat_loop.screen.apply_update(Update::Catalog(catalog));
+                    chat_loop.screen.flash(format!("{when} works in {} too.", folder.display()));
+                }
+            },
+        );
+    }
+
+    fn roll_back(&mut self, from: ItemId, scope: RollbackScope) {
+        self.call_session(|session, reply| Command::Rollback { session, from: Some(from), scope, reply });
     }
 
     fn configure(&mut self, change: SessionSettings) {

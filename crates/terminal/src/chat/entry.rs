@@ -11,12 +11,17 @@ use domain::tool_call::ToolState;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+use super::diff;
 use super::growing;
 use super::markdown;
 use super::theme::Theme;
 use super::tool;
 use super::wrap::{self, Indent};
 use crate::text::{clean, clean_line, shorten};
+
+/// A prompt or an output with more lines is folded to its first ones.
+const MAX_UNFOLDED_LINES: usize = 16;
+const FOLDED_LINES: usize = 8;
 
 pub(crate) struct TranscriptEntry {
     pub body: Body,
@@ -114,6 +119,10 @@ impl TranscriptEntry {
         true
     }
 
+    pub(crate) fn forget_layout(&mut self) {
+        self.layout = None;
+    }
+
     pub(crate) fn toggle(&mut self) {
         self.opened = Some(!self.is_open());
         self.layout = None;
@@ -124,8 +133,23 @@ impl TranscriptEntry {
         self.layout = None;
     }
 
-    /// It can be folded to one line.
+    /// It can be folded: to one line, or to its first lines where it is long.
     pub(crate) fn is_foldable(&self) -> bool {
+        self.is_long() || self.folds_to_a_line()
+    }
+
+    /// A prompt or an output of which only the first lines are shown until it is opened.
+    fn is_long(&self) -> bool {
+        let text = match &self.body {
+            Body::Item(Item { kind: ItemKind::UserMessage { text, .. }, .. }) | Body::Output { text, .. } => {
+                text
+            }
+            Body::Item(_) | Body::Notice { .. } => return false,
+        };
+        text.lines().nth(MAX_UNFOLDED_LINES).is_some()
+    }
+
+    fn folds_to_a_line(&self) -> bool {
         let Body::Item(item) = &self.body else { return false };
         matches!(
             item.kind,
@@ -134,6 +158,11 @@ impl TranscriptEntry {
                 | ItemKind::Compaction { .. }
                 | ItemKind::Note(_)
         )
+    }
+
+    /// A prompt of the user.
+    pub(crate) fn is_prompt(&self) -> bool {
+        matches!(&self.body, Body::Item(Item { kind: ItemKind::UserMessage { .. }, .. }))
     }
 
     /// A call that waits for approval is open by default; everything else is folded.
@@ -167,7 +196,18 @@ impl TranscriptEntry {
             return lay_out_growing(&self.printed.rest(text), columns, old, theme);
         }
         let mut rows = match &self.body {
-            Body::Output { title, text } => tool::output_rows(title, text, columns.into(), theme),
+            Body::Output { title, text } => {
+                let (text, more) = self.visible_lines(text);
+                let mut rows = tool::output_rows(title, text, columns.into(), theme);
+                rows.extend(more_lines(more, theme));
+                rows
+            }
+            Body::Item(Item { kind: ItemKind::UserMessage { text, .. }, .. }) => {
+                let (text, more) = self.visible_lines(text);
+                let mut rows = user_rows(text, columns.into(), theme);
+                rows.extend(more_lines(more, theme));
+                rows
+            }
             Body::Notice { level, text } => notice_rows(*level, text, columns.into(), theme),
             Body::Item(Item { kind: ItemKind::AgentMessage { text, interrupted, .. }, .. }) => {
                 answer_rows(&self.printed.rest(text), *interrupted, columns.into(), theme)
@@ -178,6 +218,15 @@ impl TranscriptEntry {
             rows.push(Line::default());
         }
         Layout { columns, stale: false, rows, settled: (0, 0) }
+    }
+
+    /// The part of a long text that is shown, and the number of lines that are not.
+    fn visible_lines<'t>(&self, text: &'t str) -> (&'t str, usize) {
+        if self.is_open() || !self.is_long() {
+            return (text, 0);
+        }
+        let end = text.match_indices('\n').nth(FOLDED_LINES - 1).map_or(text.len(), |(at, _)| at);
+        (&text[..end], text[end..].trim_start().lines().count())
     }
 
     /// Returns the rows of a growing answer that will not change any more, once each.
@@ -205,7 +254,7 @@ impl TranscriptEntry {
 
     /// Folded entries stand close together.
     pub(crate) fn is_folded(&self) -> bool {
-        self.is_foldable() && !self.is_open()
+        self.folds_to_a_line() && !self.is_open()
     }
 }
 
@@ -230,6 +279,11 @@ fn lay_out_growing(text: &str, columns: u16, old: Option<Layout>, theme: &Theme)
     rows.extend(markdown::render(&text[settled.0..], columns.into(), theme));
     rows.push(Line::default());
     Layout { columns, stale: false, rows, settled }
+}
+
+fn more_lines(more: usize, theme: &Theme) -> Option<Line<'static>> {
+    let text = format!("  … {more} more lines (Ctrl-O opens)");
+    (more > 0).then(|| Line::from(Span::styled(text, theme.dim)))
 }
 
 fn item_rows(item: &Item, open: bool, ended: bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
@@ -272,13 +326,18 @@ fn answer_rows(text: &str, interrupted: bool, columns: usize, theme: &Theme) -> 
 }
 
 fn user_rows(text: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let indent = Indent { first: vec![Span::styled("› ", theme.user)], other: vec![Span::raw("  ")] };
+    let bar = theme.prompt_bar;
+    let indent = Indent {
+        first: vec![Span::styled("› ", bar.patch(theme.user))],
+        other: vec![Span::styled("  ", bar)],
+    };
     let (text, mut rows) = (clean(text), Vec::new());
     for (at, line) in text.trim_end().split('\n').enumerate() {
         let indent = if at == 0 { indent.clone() } else { Indent::same(indent.other.clone()) };
         // Code keeps its spaces.
         let wrap = if line.starts_with(' ') || line.contains("  ") { wrap::hard } else { wrap::words };
-        rows.extend(wrap(&[Span::styled(line.to_owned(), theme.user)], columns, &indent));
+        let wrapped = wrap(&[Span::styled(line.to_owned(), bar.patch(theme.user))], columns, &indent);
+        rows.extend(wrapped.into_iter().map(|row| diff::fill(row, columns, bar)));
     }
     rows
 }

@@ -16,6 +16,9 @@ const REMEMBERED: usize = 500;
 const FOLDED_PASTE_LINES: usize = 10;
 const FOLDED_PASTE_BYTES: usize = 2000;
 
+/// The number of changes that can be taken back.
+const MAX_UNDOS: usize = 200;
+
 #[derive(Default)]
 pub struct Input {
     text: String,
@@ -24,6 +27,12 @@ pub struct Input {
     earlier: Vec<String>,
     /// The index of the recalled prompt, and the text that it replaced.
     recalled: Option<(usize, String)>,
+    /// The text and cursor before each change, for undo.
+    undos: Vec<(String, usize)>,
+    /// The last change was a letter, which belongs to the same step as the next one.
+    is_typing: bool,
+    /// What was deleted last, for a yank.
+    killed: String,
     /// Large pastes: the mark in the text and the text that it stands for.
     pastes: Vec<(String, String)>,
     /// The byte ranges of the rows at a width; reset when the text changes.
@@ -59,6 +68,10 @@ impl Input {
     }
 
     pub fn set(&mut self, text: &str) {
+        if !self.text.is_empty() {
+            self.keep_for_undo();
+        }
+        self.is_typing = false;
         self.text = clean(text).into_owned();
         self.cursor = self.text.len();
         self.rows = None;
@@ -69,6 +82,8 @@ impl Input {
         let text = self.expanded();
         self.text.clear();
         self.pastes.clear();
+        self.undos.clear();
+        self.is_typing = false;
         self.cursor = 0;
         self.rows = None;
         self.remember(&text);
@@ -117,6 +132,11 @@ impl Input {
 
     pub fn insert(&mut self, text: &str) {
         let text = clean(text);
+        let is_letter = text.chars().count() == 1 && !text.contains(char::is_whitespace);
+        if !(is_letter && self.is_typing) {
+            self.keep_for_undo();
+        }
+        self.is_typing = is_letter;
         self.text.insert_str(self.cursor, &text);
         self.cursor += text.len();
         self.rows = None;
@@ -127,6 +147,10 @@ impl Input {
         if self.text.get(range.clone()).is_none() {
             return;
         }
+        if self.text[range.clone()] != *text {
+            self.keep_for_undo();
+        }
+        self.is_typing = false;
         self.text.replace_range(range.clone(), text);
         self.cursor = range.start + text.len();
         self.rows = None;
@@ -143,18 +167,76 @@ impl Input {
     }
 
     pub fn delete_word(&mut self) {
-        let from = self.word_before();
-        self.replace(from..self.cursor, "");
+        self.kill(self.word_before()..self.cursor);
+    }
+
+    pub fn delete_next_word(&mut self) {
+        self.kill(self.cursor..self.word_end());
     }
 
     pub fn delete_to_start(&mut self) {
-        let from = self.line_start();
-        self.replace(from..self.cursor, "");
+        self.kill(self.line_start()..self.cursor);
     }
 
     pub fn delete_to_end(&mut self) {
-        let (at, to) = (self.cursor, self.line_end());
-        self.replace(at..to.max(at), "");
+        self.kill(self.cursor..self.line_end().max(self.cursor));
+    }
+
+    /// Deletes and keeps it for [`Self::yank`].
+    pub(super) fn kill(&mut self, range: std::ops::Range<usize>) {
+        if let Some(text) = self.text.get(range.clone()).filter(|text| !text.is_empty()) {
+            self.killed = text.to_owned();
+            self.replace(range, "");
+        }
+    }
+
+    /// Keeps text for [`Self::yank`] and deletes nothing.
+    pub(super) fn keep(&mut self, range: std::ops::Range<usize>) {
+        if let Some(text) = self.text.get(range).filter(|text| !text.is_empty()) {
+            self.killed = text.to_owned();
+        }
+    }
+
+    pub(super) fn killed(&self) -> &str {
+        &self.killed
+    }
+
+    /// Inserts what was deleted last.
+    pub fn yank(&mut self) {
+        let text = self.killed.clone();
+        self.insert(&text);
+        self.is_typing = false;
+    }
+
+    /// Takes the last change back. False: there is none.
+    pub fn undo(&mut self) -> bool {
+        let Some((text, cursor)) = self.undos.pop() else { return false };
+        self.text = text;
+        self.cursor = cursor;
+        self.rows = None;
+        self.is_typing = false;
+        true
+    }
+
+    fn keep_for_undo(&mut self) {
+        if self.undos.len() >= MAX_UNDOS {
+            self.undos.remove(0);
+        }
+        self.undos.push((self.text.clone(), self.cursor));
+    }
+
+    /// Changes the letters of the word at the cursor and moves behind it.
+    pub fn change_word(&mut self, change: impl Fn(&str) -> String) {
+        let range = self.cursor..self.word_end();
+        let changed = change(&self.text[range.clone()]);
+        self.replace(range, &changed);
+    }
+
+    pub(super) fn move_to(&mut self, at: usize) {
+        if self.text.is_char_boundary(at) {
+            self.cursor = at;
+            self.is_typing = false;
+        }
     }
 
     pub fn left(&mut self) {
@@ -170,10 +252,14 @@ impl Input {
     }
 
     pub fn word_right(&mut self) {
+        self.cursor = self.word_end();
+    }
+
+    fn word_end(&self) -> usize {
         let rest = &self.text[self.cursor..];
         let word = rest.find(|c: char| c.is_alphanumeric()).unwrap_or(rest.len());
         let end = rest[word..].find(|c: char| !c.is_alphanumeric()).map_or(rest.len(), |at| word + at);
-        self.cursor += end;
+        self.cursor + end
     }
 
     pub fn home(&mut self) {
@@ -305,6 +391,30 @@ mod tests {
         assert_eq!(input.text(), "hello big red");
         input.delete_to_start();
         assert!(input.is_empty());
+    }
+
+    #[test]
+    fn changes_are_taken_back_and_deleted_text_comes_again() {
+        let mut input = Input::default();
+        for letter in ["o", "n", "e", " ", "t", "w", "o"] {
+            input.insert(letter);
+        }
+        input.delete_word();
+        assert_eq!((input.text(), input.killed()), ("one ", "two"));
+        input.yank();
+        input.yank();
+        assert_eq!(input.text(), "one twotwo");
+        for expected in ["one two", "one ", "one two"] {
+            assert!(input.undo());
+            assert_eq!(input.text(), expected);
+        }
+        while input.undo() {}
+        assert!(input.is_empty(), "{}", input.text());
+        input.insert("größe und mehr");
+        input.home();
+        input.change_word(|word| word.to_uppercase());
+        input.delete_next_word();
+        assert_eq!(input.text(), "GRÖSSE mehr");
     }
 
     #[test]

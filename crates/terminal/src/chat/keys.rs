@@ -6,34 +6,46 @@ use domain::command::SessionSettings;
 use domain::{Answer, AskKind};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::asks::Asks;
 use super::bindings::Binding;
 use super::picker::{Choice, Picker};
 use super::screen::{Effect, LEAVE_WINDOW, Overlay, Screen};
 
 /// The help page: keys and their meaning.
-pub(crate) const KEY_HELP: [(&str, &str); 23] = [
+pub(crate) const KEY_HELP: [(&str, &str); 30] = [
     ("Enter", "send; while an answer comes: send it at the next step"),
+    ("Shift-Enter, Ctrl-Enter", "a new line, where the terminal tells them from Enter"),
     ("Alt-Enter, Ctrl-J, \\ Enter", "a new line"),
     ("Esc", "close a list or page; stop the answer"),
+    ("Esc Esc", "clear what was typed; else: go back to an earlier prompt"),
     ("Ctrl-C", "the same; twice: leave"),
     ("↑ ↓ ← →, Esc", "in a form: another field, choose; decline"),
+    ("↑ ↓ Enter, 1 … 9", "in a question of approval: mark an answer, take it"),
     ("y  a  p  n  r", "allow once, for this session, in this project; refuse, with a reason"),
-    ("Tab", "complete; or to and from a question"),
+    ("Tab", "complete; change the command or the answer of a question; to and from a question"),
+    ("?", "in a question of approval: the rule behind it"),
     ("/", "commands"),
     ("@", "add a file or folder to the prompt"),
     ("!command", "run a shell command; the next prompt takes its output along"),
     ("#note", "add an instruction to AGENTS.md, or to the file in use"),
     ("Up, Down", "earlier prompts"),
-    ("PgUp, PgDn, Ctrl-Home, Ctrl-End", "scroll"),
+    ("wheel, PgUp, PgDn, Ctrl-Home, Ctrl-End", "scroll; a click opens an entry, a drag copies text"),
+    ("Ctrl-PgUp, Ctrl-PgDn", "the prompt before, the prompt after"),
     ("Ctrl-Up, Ctrl-Down", "choose a tool call (also Alt-Up, Alt-Down)"),
     ("Ctrl-O", "open or close it (or the last one)"),
     ("Shift-Tab", "the next behavior"),
-    ("Ctrl-T", "choose the model"),
+    ("Ctrl-T, Alt-E", "choose the model; how hard it thinks"),
     ("Ctrl-R", "search the prompts of this chat"),
     ("Ctrl-V", "attach the image in the clipboard"),
     ("F2, /chats", "earlier chats"),
     ("Ctrl-N", "a new chat"),
+    (
+        "Ctrl-A E B F P K U W Y _",
+        "edit as in Emacs; Ctrl-Y puts back what was deleted, Ctrl-_ takes a change back",
+    ),
+    (
+        "Alt-B F D U L C < >",
+        "a word back, on, deleted, in large, small or capital letters; the start, the end",
+    ),
     ("Ctrl-G", "write in your editor"),
     ("Ctrl-D, Ctrl-Z", "leave, suspend"),
 ];
@@ -69,7 +81,7 @@ impl Screen {
             KeyCode::Esc if self.is_editing() && self.vi.escape(&mut self.input) => {}
             KeyCode::Esc => self.interrupt(false),
             _ if self.overlay.is_some() => self.overlay_key(key),
-            _ if self.asks.reason.is_some() => self.reason_key(key),
+            _ if self.asks.amendment.is_some() => self.amendment_key(key),
             _ if self.completion.is_some() && self.completion_key(key) => {}
             _ if self.ask_key(key) => {}
             _ if control => self.control_key(key),
@@ -81,7 +93,7 @@ impl Screen {
     fn is_editing(&self) -> bool {
         self.overlay.is_none()
             && self.completion.is_none()
-            && self.asks.reason.is_none()
+            && self.asks.amendment.is_none()
             && self.asks.form.is_none()
     }
 
@@ -97,8 +109,8 @@ impl Screen {
         if let Some(form) = self.asks.open_form(self.now) {
             return form.handle_paste(text);
         }
-        if let Some(reason) = &mut self.asks.reason {
-            return reason.insert(text);
+        if let Some(amendment) = &mut self.asks.amendment {
+            return amendment.input.insert(text);
         }
         if !self.paste_image(text) {
             self.input.insert_paste(text);
@@ -110,7 +122,7 @@ impl Screen {
     /// Closes an open list, else stops the turn. Ctrl-C twice leaves; Esc never does.
     fn interrupt(&mut self, control_c: bool) {
         if self.overlay.take().is_some()
-            || self.asks.reason.take().is_some()
+            || self.asks.amendment.take().is_some()
             || self.completion.take().is_some()
         {
             return;
@@ -137,11 +149,23 @@ impl Screen {
             (true, true) => self.flash("Stopping. Ctrl-C again leaves."),
             (true, false) => self.flash("Ctrl-C again leaves; the chat is stored."),
             (false, true) => self.flash("Stopping."),
-            (false, false) => self.flash("Nothing runs. Ctrl-C twice or Ctrl-D leaves."),
+            (false, false) => self.escape_idle(),
         }
         if control_c {
             self.leaving = Some(self.now);
         }
+    }
+
+    /// Esc while nothing runs; the second one within a moment clears the input, or goes back.
+    fn escape_idle(&mut self) {
+        let again = self.escaped.take().is_some_and(|since| self.now.duration_since(since) < LEAVE_WINDOW);
+        match (again, self.input.is_empty()) {
+            (true, true) => return self.open_rewind(),
+            (true, false) => return self.input.clear(),
+            (false, true) => self.flash("Esc again: go back to an earlier prompt. Ctrl-D leaves."),
+            (false, false) => self.flash("Esc again clears the line."),
+        }
+        self.escaped = Some(self.now);
     }
 
     fn overlay_key(&mut self, key: KeyEvent) {
@@ -154,7 +178,15 @@ impl Screen {
         {
             return self.accept_rule(ask, rule);
         }
-        if let Some(Overlay::Page(page) | Overlay::Rule { page, .. }) = &mut self.overlay {
+        if key.code == KeyCode::Enter
+            && let Some(Overlay::AllowAll { asks, .. }) =
+                self.overlay.take_if(|it| matches!(it, Overlay::AllowAll { .. }))
+        {
+            return self.allow_all(&asks);
+        }
+        if let Some(Overlay::Page(page) | Overlay::Rule { page, .. } | Overlay::AllowAll { page, .. }) =
+            &mut self.overlay
+        {
             match key.code {
                 KeyCode::Up => return page.scroll(-1),
                 KeyCode::Down => return page.scroll(1),
@@ -196,6 +228,10 @@ impl Screen {
             Choice::Chat(session) => self.push_effect(Effect::Load(session)),
             Choice::Fork(until) => self.push_effect(Effect::Fork(until)),
             Choice::Prompt(text) => self.input.set(&text),
+            Choice::RewindTo(item) => self.choose_rewind(item),
+            Choice::Rewind(item, scope) => self.rewind(item, scope),
+            Choice::Theme(name) => self.choose_theme(&name),
+            Choice::Effort(level) => self.choose_effort(&level),
         }
     }
 
@@ -203,26 +239,6 @@ impl Screen {
         self.settings.apply(&change);
         if self.session.is_some() {
             self.push_effect(Effect::Configure(change));
-        }
-    }
-
-    fn reason_key(&mut self, key: KeyEvent) {
-        let Some(reason) = &mut self.asks.reason else { return };
-        match key.code {
-            KeyCode::Enter => {
-                let text = reason.take();
-                let reason = Some(text.trim().to_owned()).filter(|reason| !reason.is_empty());
-                self.answer(Answer::Deny { remember: false, reason });
-            }
-            KeyCode::Char(character) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
-                reason.insert(character.encode_utf8(&mut [0; 4]));
-            }
-            KeyCode::Backspace => reason.backspace(),
-            KeyCode::Left => reason.left(),
-            KeyCode::Right => reason.right(),
-            KeyCode::Home => reason.home(),
-            KeyCode::End => reason.end(),
-            _ => {}
         }
     }
 
@@ -236,18 +252,15 @@ impl Screen {
             KeyCode::Enter if key.modifiers.is_empty() => {
                 // A command that is already complete needs no second Enter.
                 let whole =
-                    completion.suggestions.iter().any(|suggestion| suggestion.text == self.input.text());
+                    completion.suggestions.iter().any(|suggestion| suggestion.text == self.input.text())
+                        || super::completion::is_other_name(self.input.text());
                 if whole {
                     self.completion = None;
                     return false;
                 }
                 let is_command = completion.word.kind == super::completion::CompletionKind::Command;
                 self.accept_suggestion();
-                if is_command
-                    && super::completion::TERMINAL_COMMANDS
-                        .iter()
-                        .any(|(own, _)| self.input.text().trim() == format!("/{own}"))
-                {
+                if is_command && super::completion::needs_no_words(self.input.text().trim()) {
                     self.submit();
                 }
             }
@@ -266,35 +279,12 @@ impl Screen {
     /// Handles a key that answers an ask. Returns false for other keys.
     fn ask_key(&mut self, key: KeyEvent) -> bool {
         let Some(ask) = self.asks.first() else { return false };
-        let approval = matches!(ask.kind, AskKind::Approval { .. });
-        match key.code {
-            KeyCode::Tab => {
+        match &ask.kind {
+            AskKind::Approval { .. } => self.approval_key(key),
+            _ if key.code == KeyCode::Tab => {
                 self.asks.focused = !self.asks.focused;
                 true
             }
-            KeyCode::Char(character)
-                if approval && key.modifiers.difference(KeyModifiers::SHIFT).is_empty() =>
-            {
-                if !self.asks.is_armed(self.now) {
-                    // The user typed it before the question: it belongs to the input.
-                    self.asks.focused = false;
-                    return false;
-                }
-                match Asks::approval(character) {
-                    Some(answer) => self.answer(answer),
-                    None if character.eq_ignore_ascii_case(&'p') => self.preview_project_rule(),
-                    None if character.eq_ignore_ascii_case(&'r') => {
-                        self.asks.reason = Some(super::input::Input::default());
-                    }
-                    None => {
-                        // The user begins to write: the letters that follow are no answers.
-                        self.asks.focused = false;
-                        return false;
-                    }
-                }
-                true
-            }
-            _ if approval => false,
             _ if self.asks.form.is_some() => self.form_key(key),
             _ if self.asks.unsupported_form().is_some() => false,
             _ => self.question_key(key),
@@ -353,7 +343,7 @@ impl Screen {
             KeyCode::Char('d') if self.input.is_empty() => self.push_effect(Effect::Leave),
             KeyCode::Char('d') => self.input.delete(),
             KeyCode::Char('z') => self.push_effect(Effect::Suspend),
-            KeyCode::Char('j') => self.input.insert("\n"),
+            KeyCode::Char('j') | KeyCode::Enter => self.input.insert("\n"),
             KeyCode::Char('g') => self.push_effect(Effect::Edit(self.input.expanded())),
             KeyCode::Char('o') => self.transcript.toggle(&self.theme),
             KeyCode::Char('r') => {
@@ -369,11 +359,17 @@ impl Screen {
             KeyCode::Char('f') => self.input.right(),
             KeyCode::Char('u') => self.input.delete_to_start(),
             KeyCode::Char('k') => self.input.delete_to_end(),
+            KeyCode::Char('y') => self.input.yank(),
+            // Terminals send Ctrl-_ as Ctrl-7.
+            KeyCode::Char('_' | '-' | '/' | '7') => drop(self.input.undo()),
+            KeyCode::Char('p') => drop(self.input.up()),
             KeyCode::Char('w' | 'h') | KeyCode::Backspace => self.input.delete_word(),
             KeyCode::Left => self.input.word_left(),
             KeyCode::Right => self.input.word_right(),
             KeyCode::Up => self.transcript.select(true, &self.theme),
             KeyCode::Down => self.transcript.select(false, &self.theme),
+            KeyCode::PageUp => self.transcript.jump_to_prompt(true, &self.theme),
+            KeyCode::PageDown => self.transcript.jump_to_prompt(false, &self.theme),
             KeyCode::Home => self.transcript.go_to_start(&self.theme),
             KeyCode::End => self.transcript.go_to_end(),
             _ => return,
@@ -406,6 +402,13 @@ impl Screen {
             KeyCode::Right if alt => self.input.word_right(),
             KeyCode::Char('b') if alt => self.input.word_left(),
             KeyCode::Char('f') if alt => self.input.word_right(),
+            KeyCode::Char('e') if alt => return self.choose_effort(""),
+            KeyCode::Char('d') if alt => self.input.delete_next_word(),
+            KeyCode::Char('u') if alt => self.input.change_word(str::to_uppercase),
+            KeyCode::Char('l') if alt => self.input.change_word(str::to_lowercase),
+            KeyCode::Char('c') if alt => self.input.change_word(capitalized),
+            KeyCode::Char('<') if alt => self.input.move_to(0),
+            KeyCode::Char('>') if alt => self.input.move_to(self.input.text().len()),
             KeyCode::Backspace if alt => self.input.delete_word(),
             KeyCode::Char(_) if alt => return,
             KeyCode::Up => drop(self.input.up()),
@@ -436,4 +439,13 @@ impl Screen {
             self.configure(SessionSettings { behavior: Some(behavior), ..SessionSettings::default() });
         }
     }
+}
+
+/// The first letter large, the others small.
+fn capitalized(word: &str) -> String {
+    let start = word.find(char::is_alphanumeric).unwrap_or(0);
+    let (before, word) = word.split_at(start);
+    let mut letters = word.chars();
+    let first: String = letters.next().map(|letter| letter.to_uppercase().collect()).unwrap_or_default();
+    format!("{before}{first}{}", letters.as_str().to_lowercase())
 }

@@ -4,45 +4,63 @@
 //! Invariants: the screen shows only data of the link; the loop never waits for a model, a tool or a query; the
 //! terminal is restored however the loop ends.
 
+mod allow_rule;
+mod approval_keys;
 mod asks;
 mod background;
 mod bindings;
+mod choices;
+mod color;
 mod commands;
 mod completion;
 mod context;
+mod dialog;
 mod diff;
 pub mod draw;
+mod effect;
 mod effects;
 mod entry;
+mod figures;
 mod form;
 mod growing;
 mod highlight;
 mod images;
 mod inline;
 mod input;
+mod intro;
 mod keys;
 mod login;
+mod login_entry;
+mod look;
 mod markdown;
+mod mouse;
+mod outcome;
 mod page;
 mod picker;
+mod rewind;
 mod rules;
 pub mod screen;
+mod selection;
 mod sending;
 mod status;
+mod status_line;
 mod steering;
 mod table;
 pub mod theme;
+pub mod theme_file;
+mod title;
 mod tool;
 mod transcript;
 mod tty;
 mod updates;
 mod vi;
+mod vi_motion;
 mod wrap;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use domain::command::{SessionInfo, SessionSettings, UserPrompt, WorkspaceSpec, known_behavior};
+use domain::command::{Catalog, SessionInfo, SessionSettings, UserPrompt, WorkspaceSpec, known_behavior};
 use domain::event::Level;
 use domain::frontend_link::{Pending, Then};
 use domain::host::HostRequest;
@@ -53,11 +71,16 @@ use futures_util::StreamExt;
 use ratatui::crossterm::event::{Event as TerminalEvent, EventStream, KeyEventKind};
 use tokio::sync::mpsc;
 
+pub use allow_rule::{AllowRule, ExplainedCall, ProjectRules};
 pub use background::is_background_light;
 pub use bindings::Bindings;
-pub use rules::{AllowRule, ProjectRules};
+pub use color::ColorDepth;
+pub use intro::Intro;
+use look::Look;
 use screen::{Effect, Screen, Update};
-use theme::{Palette, Theme};
+pub use status_line::StatusLine;
+use theme::Theme;
+pub use tty::Notify;
 use tty::Tty;
 
 /// The time between two frames.
@@ -75,30 +98,33 @@ pub struct ChatOptions {
     pub newest: bool,
     /// The first prompt, sent at once.
     pub prompt: Option<String>,
-    pub palette: Palette,
+    pub theme: Theme,
+    /// The themes to choose from.
+    pub themes: Vec<(String, Theme)>,
+    /// Says how the last line looks.
+    pub status_line: Option<StatusLine>,
+    /// Nothing moves by itself.
+    pub reduced_motion: bool,
+    /// Text for a screen reader: no frames and no bars.
+    pub screen_reader: bool,
+    /// The terminal shows progress beside its title (OSC 9;4).
+    pub shows_progress: bool,
+    pub notify: Notify,
+    pub effort: Option<String>,
     pub keys: Bindings,
     /// The input is edited with vi's keys.
     pub vi_mode: bool,
     /// The chat is drawn at the end of the terminal's own text instead of on a screen of its own.
     pub inline: bool,
-}
-
-/// Facts for the first screen that the link does not have.
-#[derive(Clone, Debug, Default)]
-pub struct Intro {
-    pub version: String,
-    pub folders: Vec<String>,
-    pub branch: Option<String>,
-    /// Files with instructions for the model.
-    pub instructions: Vec<String>,
-    /// Other files of the workspace that count, each with what it brings.
-    pub places: Vec<String>,
-    /// Files that do not count, each with the reason.
-    pub left_out: Vec<String>,
+    /// The terminal reports the mouse: the wheel scrolls the chat, a click opens a folded entry.
+    pub mouse: bool,
 }
 
 /// Finds the files that a text names.
 type FindMentioned = dyn Fn(&str) -> Vec<domain::command::Context> + Send + Sync;
+
+/// Explains the decision about a call: its tool, its input, and the state of the chat that counts.
+type ExplainCall = dyn Fn(ExplainedCall) -> BoxFuture<'static, Result<Vec<String>, Failure>> + Send + Sync;
 
 /// Services of the process that the link does not offer.
 pub struct TerminalServices {
@@ -119,6 +145,16 @@ pub struct TerminalServices {
     /// Reads the image in the clipboard.
     pub clipboard_image:
         Box<dyn Fn() -> BoxFuture<'static, Result<domain::command::Context, Failure>> + Send + Sync>,
+    /// Says how a call is decided and by which rule.
+    pub explain: Box<ExplainCall>,
+    /// Runs the command of the status line with the values as JSON on its input; returns its output.
+    pub status: Box<dyn Fn(String, String) -> BoxFuture<'static, Result<String, Failure>> + Send + Sync>,
+    /// Notifies the user by other programs, where the settings name some.
+    pub notify: Box<dyn Fn(&'static str) + Send + Sync>,
+    /// The folder that a text names, if there is one.
+    pub folder: Box<dyn Fn(&str) -> Result<PathBuf, Failure> + Send + Sync>,
+    /// Writes a setting into the user's own file; returns the file.
+    pub save_setting: Box<dyn Fn(&[&str], serde_json::Value) -> Result<String, Failure> + Send + Sync>,
     /// The user's approval rules.
     pub rules: Box<dyn ProjectRules>,
     /// Stops this process until the shell continues it.
@@ -150,6 +186,10 @@ struct ChatLoop {
     /// Commands in order; sent at the end of each round.
     outbox: Vec<Command>,
     services: TerminalServices,
+    shows_progress: bool,
+    /// The command of the status line runs; these values wait for their turn.
+    status_runs: bool,
+    status_waits: Option<(String, String)>,
     drawn: Instant,
     dirty: bool,
     is_over: bool,
@@ -167,15 +207,15 @@ enum LoopEvent {
 impl ChatLoop {
     async fn begin(
         engine: Engine,
-        options: ChatOptions,
+        mut options: ChatOptions,
         services: TerminalServices,
     ) -> Result<Self, Failure> {
         let link = engine.attach(abilities()).await?;
-        let (commands, roots) = (link.commands, options.roots);
+        let (commands, roots) = (link.commands, std::mem::take(&mut options.roots));
         let workspace = WorkspaceSpec { roots: roots.clone(), options: None };
         let catalog = commands.call(|reply| Command::Enter { workspace, reply }).await?;
         options.behavior.as_deref().map_or(Ok(()), |name| known_behavior(name, &catalog.behaviors))?;
-        let session = match options.session {
+        let session = match options.session.take() {
             None if options.newest => newest(&commands, &roots).await?,
             session => session,
         };
@@ -183,21 +223,18 @@ impl ChatLoop {
             Some(session) => Some(load(&commands, session).await?),
             None => None,
         };
-        let tty = Tty::take(options.inline).map_err(|error| {
+        let tty = Tty::take(options.inline, options.mouse, options.notify.by.clone()).map_err(|error| {
             Failure::user(format!("Dragoman cannot draw on this terminal: {error}."))
                 .hint("`dragoman run` works without a terminal.")
         })?;
         let settings = SessionSettings {
-            model: options.model,
-            behavior: options.behavior,
+            model: options.model.take(),
+            behavior: options.behavior.take(),
+            variant: options.effort.take(),
             ..SessionSettings::default()
         };
-        let theme = Theme::new(options.palette);
-        let mut screen = Screen::new(theme, roots, settings.clone(), Instant::now(), clock());
-        (screen.intro, screen.bindings, screen.vi.is_on) =
-            ((services.intro)(), options.keys, options.vi_mode);
-        screen.apply_update(Update::Catalog(catalog));
-        screen.request_servers();
+        let (prompt, shows_progress) = (options.prompt.take(), options.shows_progress);
+        let screen = open_screen(options, roots, settings.clone(), catalog, &services);
         let mut chat_loop = Self {
             screen,
             tty,
@@ -208,11 +245,14 @@ impl ChatLoop {
             pending: Pending::default(),
             outbox: Vec::new(),
             services,
+            shows_progress,
+            status_runs: false,
+            status_waits: None,
             drawn: Instant::now().checked_sub(REPLAY_FRAME_INTERVAL).unwrap_or_else(Instant::now),
             dirty: true,
             is_over: false,
         };
-        chat_loop.apply_arguments(loaded, settings, options.prompt).await;
+        chat_loop.apply_arguments(loaded, settings, prompt).await;
         Ok(chat_loop)
     }
 
@@ -274,6 +314,10 @@ impl ChatLoop {
 
     fn draw(&mut self) -> std::io::Result<()> {
         self.tty.draw(&mut self.screen, self.follower.is_caught_up())?;
+        self.tty.set_title(self.screen.window_title())?;
+        if self.shows_progress {
+            self.tty.show_progress(self.screen.progress_state())?;
+        }
         self.drawn = Instant::now();
         self.dirty = false;
         Ok(())
@@ -301,7 +345,8 @@ impl ChatLoop {
             TerminalEvent::Paste(text) => self.screen.handle_paste(&text),
             TerminalEvent::FocusGained => self.screen.focused = Some(true),
             TerminalEvent::FocusLost => self.screen.focused = Some(false),
-            TerminalEvent::Key(_) | TerminalEvent::Resize(..) | TerminalEvent::Mouse(_) => {}
+            TerminalEvent::Mouse(mouse) => self.screen.handle_mouse(mouse),
+            TerminalEvent::Key(_) | TerminalEvent::Resize(..) => {}
         }
     }
 
@@ -357,6 +402,31 @@ impl ChatLoop {
         self.outbox.push(make(reply));
         self.pending.later(answer, then);
     }
+}
+
+/// The screen before anything was said.
+fn open_screen(
+    options: ChatOptions,
+    roots: Vec<PathBuf>,
+    settings: SessionSettings,
+    catalog: Catalog,
+    services: &TerminalServices,
+) -> Screen {
+    let mut screen = Screen::new(options.theme, roots, settings, Instant::now(), clock());
+    (screen.intro, screen.bindings, screen.vi.is_on) = ((services.intro)(), options.keys, options.vi_mode);
+    screen.look = Look {
+        themes: options.themes,
+        has_header: !options.inline,
+        is_calm: options.reduced_motion || options.screen_reader,
+        is_linear: options.screen_reader,
+        status_line: options.status_line,
+        status_output: String::new(),
+        notifies_always: options.notify.always,
+    };
+    screen.apply_update(Update::Catalog(catalog));
+    screen.request_servers();
+    screen.request_status();
+    screen
 }
 
 fn abilities() -> Abilities {

@@ -24,6 +24,8 @@ pub(crate) enum PageLine {
     Pair(String, String),
     /// A line of a diff.
     Diff(String),
+    /// A line that keeps its spaces.
+    Code(String),
 }
 
 impl Page {
@@ -45,7 +47,7 @@ impl Page {
         let mut rows = Vec::new();
         let is_pair = |line: &PageLine| match line {
             PageLine::Pair(name, _) => width(name),
-            PageLine::Heading(_) | PageLine::Text(_) | PageLine::Diff(_) => 0,
+            PageLine::Heading(_) | PageLine::Text(_) | PageLine::Diff(_) | PageLine::Code(_) => 0,
         };
         let widest = self.lines.iter().map(is_pair).max().unwrap_or(0) + 2;
         for line in &self.lines {
@@ -105,6 +107,9 @@ fn line_rows(line: &PageLine, widest: usize, columns: usize, theme: &Theme) -> V
                 return wrap::hard(&[Span::styled(meaning, theme.text)], columns, &indent);
             }
             wrap::words(&[Span::styled(meaning, theme.text)], columns, &indent)
+        }
+        PageLine::Code(text) => {
+            wrap::soft(&[Span::styled(clean(text).into_owned(), theme.text)], columns, &Indent::default())
         }
         PageLine::Diff(text) => {
             let style = super::diff::line_style(text, theme);

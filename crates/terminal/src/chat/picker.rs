@@ -1,10 +1,16 @@
 //! A list with a filter, to choose a model, a behavior, a chat or a point to fork from.
 
+use domain::command::RollbackScope;
 use domain::store::SessionSummary;
 use domain::{ItemId, SessionId};
 
 use super::transcript::Transcript;
 use crate::text::clean_line;
+
+/// Shown where no model can be used.
+pub(crate) const NO_MODEL_HINT: &str = "No model can be used yet. Start Ollama or LM Studio with a model, run `dragoman models pull` for one that \
+    runs inside Dragoman, run `dragoman login anthropic`, or set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY. \
+    /doctor shows more.";
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum Choice {
@@ -15,6 +21,11 @@ pub enum Choice {
     Fork(Option<ItemId>),
     /// Put an earlier prompt into the input.
     Prompt(String),
+    /// Ask what to take back from this message on.
+    RewindTo(ItemId),
+    Rewind(ItemId, RollbackScope),
+    Theme(String),
+    Effort(String),
 }
 
 #[derive(Debug)]
@@ -44,7 +55,7 @@ impl Picker {
             let detail = if now == Some(model.as_str()) { "now" } else { "" };
             Row { text: clean_line(&model), detail: detail.to_owned(), choice: Choice::Model(model) }
         };
-        Self { empty_hint: super::draw::NO_MODEL_HINT, ..Self::new("Model", models.map(row).collect()) }
+        Self { empty_hint: NO_MODEL_HINT, ..Self::new("Model", models.map(row).collect()) }
     }
 
     pub fn behaviors(behaviors: &[String], now: Option<&str>) -> Self {

@@ -7,24 +7,26 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use domain::command::{Catalog, Context, SessionInfo, SessionSettings, SlashCommand, UserPrompt};
+use domain::command::{Catalog, Context, SessionSettings};
 use domain::event::{CatalogKind, EventBody, Fact, Level, SessionUsage};
 use domain::item::ItemKind;
-use domain::store::SessionSummary;
 use domain::taint::Taint;
-use domain::tool::{ServerAction, ToolServer};
-use domain::{Answer, AskId, AskKind, Event, Failure, ItemId, Outcome, SessionId};
+use domain::tool::ToolServer;
+use domain::{Answer, AskId, AskKind, Event, Outcome, SessionId};
 
-use super::Intro;
+use super::allow_rule::AllowRule;
 use super::asks::Asks;
 use super::bindings::Bindings;
 use super::completion::{self, Completion, CompletionKind, Suggestion, Word};
+pub use super::effect::{Effect, Update};
 use super::input::Input;
-use super::login::{LoginEntry, Secret};
+use super::intro::Intro;
+use super::login_entry::LoginEntry;
+use super::look::Look;
+use super::outcome;
 use super::page::Page;
 use super::picker::Picker;
-use super::rules::AllowRule;
-use super::status;
+use super::selection::Selection;
 use super::theme::Theme;
 use super::transcript::Transcript;
 use super::vi::Vi;
@@ -36,128 +38,6 @@ const LONG_TURN: Duration = Duration::from_secs(10);
 /// A second Ctrl-C within this time leaves.
 pub const LEAVE_WINDOW: Duration = Duration::from_millis(1500);
 
-/// Work that the screen requests from the loop.
-#[derive(Debug, PartialEq)]
-pub enum Effect {
-    /// Sends a prompt to the open chat, or to a new one.
-    Prompt(Box<UserPrompt>),
-    /// The same, with the files that `@path` in the words names.
-    PromptWithFiles {
-        prompt: Box<UserPrompt>,
-        written: String,
-    },
-    Steer(String),
-    WithdrawSteering,
-    Cancel,
-    Answer {
-        ask: AskId,
-        answer: Answer,
-    },
-    Configure(SessionSettings),
-    Load(SessionId),
-    Fork(Option<ItemId>),
-    New,
-    ListChats,
-    Commands {
-        query: String,
-    },
-    Contexts {
-        query: String,
-    },
-    Catalog,
-    /// Counts the commands that run in the background.
-    Jobs,
-    Servers,
-    ServerAction {
-        name: String,
-        action: ServerAction,
-    },
-    /// Runs a command in the user's shell.
-    Shell(String),
-    AddInstruction(String),
-    /// Puts text into the clipboard.
-    Copy(String),
-    /// Reads the image whose path was pasted.
-    Image {
-        path: PathBuf,
-        pasted: String,
-    },
-    /// Attaches the image in the clipboard.
-    ClipboardImage,
-    /// Shows the rule that an approval would become.
-    PreviewRule {
-        ask: AskId,
-        rule: AllowRule,
-    },
-    AllowInProject(AllowRule),
-    Permissions,
-    Login {
-        provider: String,
-        method: Option<String>,
-    },
-    FinishLogin {
-        provider: String,
-        field: &'static str,
-        typed: Secret,
-    },
-    /// Calls a user who looks elsewhere.
-    Notify(&'static str),
-    Export {
-        path: String,
-        text: String,
-    },
-    /// Shows the changes of the working tree.
-    Diff,
-    Edit(String),
-    Suspend,
-    Leave,
-}
-
-/// A result of an effect.
-#[derive(Debug)]
-pub enum Update {
-    Catalog(Catalog),
-    /// So many commands run in the background.
-    Jobs(usize),
-    /// The screen shows this chat from now on.
-    Opened(Box<SessionInfo>),
-    Commands {
-        query: String,
-        found: Vec<SlashCommand>,
-    },
-    /// Values for the last argument of a line.
-    Arguments(String, Vec<String>),
-    Contexts {
-        query: String,
-        found: Vec<Context>,
-    },
-    Chats(Vec<SessionSummary>),
-    Servers(Vec<ToolServer>),
-    ShellOutput {
-        command: String,
-        output: String,
-    },
-    Diff {
-        diff: String,
-        new_files: String,
-    },
-    /// Something was done; the sentence says what.
-    Info(String),
-    Edited(Result<String, Failure>),
-    /// The turn had ended, so the text becomes a prompt.
-    NotSteered(String),
-    /// The engine accepted the prompt: this process writes the chat.
-    Sent,
-    /// The engine rejected the prompt; its text returns to the input.
-    /// The next prompt takes the contexts of this one along.
-    NotSent {
-        text: String,
-        contexts: Vec<Context>,
-        failure: Failure,
-    },
-    Failed(Failure),
-}
-
 pub enum Overlay {
     Page(Page),
     Picker(Picker),
@@ -166,6 +46,11 @@ pub enum Overlay {
         page: Page,
         ask: AskId,
         rule: AllowRule,
+    },
+    /// All approvals that wait, which Enter gives.
+    AllowAll {
+        page: Page,
+        asks: Vec<AskId>,
     },
     Login(LoginEntry),
 }
@@ -176,6 +61,7 @@ pub struct Screen {
     /// The current time in milliseconds since 1970.
     pub clock: u64,
     pub theme: Theme,
+    pub look: Look,
     pub roots: Vec<PathBuf>,
     pub intro: Intro,
     pub catalog: Catalog,
@@ -209,6 +95,10 @@ pub struct Screen {
     pub(super) is_steering_late: bool,
     flash: Option<(String, Instant)>,
     pub(super) leaving: Option<Instant>,
+    /// When Esc was pressed while nothing ran.
+    pub(super) escaped: Option<Instant>,
+    /// What the mouse marks.
+    pub(super) selection: Option<Selection>,
     /// The contexts of the `@words` in the input.
     pub(super) attached: HashMap<String, Context>,
     /// The last query for commands, and whether the engine has this one.
@@ -239,6 +129,7 @@ impl Screen {
             now,
             clock,
             theme,
+            look: Look::default(),
             roots,
             intro: Intro::default(),
             catalog: Catalog::default(),
@@ -264,6 +155,8 @@ impl Screen {
             is_steering_late: false,
             flash: None,
             leaving: None,
+            escaped: None,
+            selection: None,
             attached: HashMap::new(),
             looked_up: None,
             submits: None,
@@ -285,6 +178,13 @@ impl Screen {
         self.effects.push(effect);
     }
 
+    /// Pushes an effect in place of the same kind that still waits: one run of it shows the newest values.
+    pub(super) fn push_newest(&mut self, effect: Effect) {
+        let kind = std::mem::discriminant(&effect);
+        self.effects.retain(|waiting| std::mem::discriminant(waiting) != kind);
+        self.effects.push(effect);
+    }
+
     /// Shows a sentence in the status line for a moment.
     pub fn flash(&mut self, text: impl Into<String>) {
         self.flash = Some((text.into(), self.now + FLASH_DURATION));
@@ -301,7 +201,7 @@ impl Screen {
     /// The next time at which the screen changes by itself.
     pub fn next_wake(&self) -> Option<Instant> {
         let flash = self.flash.as_ref().map(|(_, until)| *until).filter(|until| *until > self.now);
-        let spinner = self.busy.map(|_| self.now + Duration::from_millis(120));
+        let spinner = self.busy.filter(|_| !self.look.is_calm).map(|_| self.now + Duration::from_millis(120));
         [flash, spinner, self.asks.arms_at(self.now)].into_iter().flatten().min()
     }
 
@@ -342,14 +242,14 @@ impl Screen {
     fn apply_fact(&mut self, fact: &Fact) {
         match fact {
             Fact::SessionOpened(opened) => self.settings.apply(&opened.settings),
-            Fact::SessionChanged { change } => self.settings.apply(change),
+            Fact::SessionChanged { change } => self.apply_settings(change),
             Fact::TurnStarted { .. } => {
                 self.busy = Some(self.now);
                 self.stopping = false;
                 self.progress.clear();
             }
             Fact::TurnEnded { outcome, .. } => {
-                if let Some((level, text)) = status::outcome_notice(outcome) {
+                if let Some((level, text)) = outcome::notice(outcome) {
                     self.transcript.add_notice(level, text);
                 }
                 // Nothing is sent after a stop that the user did not see coming.
@@ -384,10 +284,30 @@ impl Screen {
                 let typing = self.is_typing();
                 self.asks.settle(*id, typing, self.now);
             }
-            Fact::UsageChanged { usage } => self.usage = usage.clone(),
-            Fact::TaintChanged { taint } => self.taint = taint.clone(),
+            Fact::UsageChanged { usage } => self.change_usage(usage),
+            Fact::TaintChanged { taint } => self.change_taint(taint),
             Fact::Notice { notice } => self.transcript.add_notice(notice.level, &notice.text),
         }
+    }
+
+    fn apply_settings(&mut self, change: &SessionSettings) {
+        self.settings.apply(change);
+        self.request_status();
+    }
+
+    fn change_usage(&mut self, usage: &SessionUsage) {
+        self.usage = usage.clone();
+        self.request_status();
+    }
+
+    /// Explains the word once, where it appears.
+    fn change_taint(&mut self, taint: &Taint) {
+        if taint.is_tainted() && !self.taint.is_tainted() {
+            let text = "This chat is tainted now: it has read text that strangers may have written. It asks before it changes \
+                        what runs later, and before it sends anything once it has read secrets (/taint).";
+            self.transcript.add_notice(Level::Info, text);
+        }
+        self.taint = taint.clone();
     }
 
     /// Called when all recorded facts are applied, so the remaining asks are open. Declines forms that a terminal
@@ -398,6 +318,7 @@ impl Screen {
         if self.held_by.is_some() {
             return;
         }
+        self.answer_expected_call();
         if asked && self.asks.first().is_some() {
             self.notify("Dragoman waits for your answer");
         }
@@ -416,7 +337,7 @@ impl Screen {
 
     /// Calls the user, unless the terminal is known to have the focus.
     fn notify(&mut self, text: &'static str) {
-        if self.focused != Some(true) {
+        if self.look.notifies_always || self.focused != Some(true) {
             self.push_effect(Effect::Notify(text));
         }
     }

@@ -3,8 +3,8 @@
 //! Invariant: a word that looks like a command and is none is not sent to the model by mistake.
 
 use domain::command::{Context, UserPrompt};
+use domain::slash_commands::{self, SLASH_COMMANDS};
 
-use super::completion::TERMINAL_COMMANDS;
 use super::screen::{Effect, Screen};
 
 impl Screen {
@@ -56,18 +56,43 @@ impl Screen {
         }
         match self.looked_up.take_if(|(query, _)| query == name) {
             Some((_, true)) => return false,
-            Some((_, false)) if TERMINAL_COMMANDS.iter().any(|(own, _)| *own == name) => {
-                self.flash(format!("/{name} takes no words after it."));
-            }
-            Some((_, false)) => {
-                self.flash(format!("There is no command /{name}. / lists them; a space first sends text."))
-            }
+            Some((_, false)) => return self.handle_other_name(name, rest),
             None => {
                 self.submits = Some(name.to_owned());
                 self.push_effect(Effect::Commands { query: name.to_owned() });
             }
         }
         true
+    }
+
+    /// A name that the lists do not have: an alias, a command that is not listed, or a mistake.
+    fn handle_other_name(&mut self, name: &str, rest: &str) -> bool {
+        let command = slash_commands::by_name(name).or_else(|| slash_commands::by_alias(name));
+        match command {
+            Some(command) if self.is_terminal_command(command.name, rest) => {
+                self.input.take();
+                self.run_command(command.name, rest.trim());
+            }
+            Some(command) if command.is_of_engine() => return false,
+            Some(command) if command.argument.is_some() => {
+                let argument = command.argument.unwrap_or_default();
+                self.flash(format!("/{} takes words after it: {argument}.", command.name));
+            }
+            Some(command) => self.flash(format!("/{} takes no words after it.", command.name)),
+            None => self.suggest_command(name),
+        }
+        true
+    }
+
+    fn suggest_command(&mut self, name: &str) {
+        let names = SLASH_COMMANDS
+            .iter()
+            .flat_map(|command| std::iter::once(command.name).chain(command.aliases.iter().copied()));
+        let meant = match slash_commands::nearest(name, names) {
+            Some(near) => format!(" Did you mean /{near}?"),
+            None => String::new(),
+        };
+        self.flash(format!("There is no command /{name}.{meant} / lists them; a space first sends text."));
     }
 
     /// Sends a message: to the running turn if there is one, else as a prompt.

@@ -1,11 +1,13 @@
 //! The status line: activity, model, usage. A narrow line drops the pieces with the smallest weight.
 
-use domain::Outcome;
-use domain::event::{Level, SessionUsage};
+use domain::event::SessionUsage;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use serde_json::{Map, Value};
 
-use super::screen::Screen;
+use super::figures::{money, short};
+use super::screen::{Effect, Screen};
+use super::status_line::StatusLine;
 use crate::text::{clean_line, shorten, width};
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -17,11 +19,15 @@ struct Piece {
     style: Style,
 }
 
-pub(crate) fn line(screen: &Screen, columns: usize) -> Line<'static> {
+/// `has_header`: the model and the behavior are in the first line.
+pub(crate) fn line(screen: &Screen, has_header: bool, columns: usize) -> Line<'static> {
     if let Some(text) = screen.flash_text() {
         return Line::from(Span::styled(shorten(&clean_line(text), columns), screen.theme.warning));
     }
-    let mut pieces = pieces(screen);
+    let mut pieces = match &screen.look.status_line {
+        Some(own) => own_pieces(screen, own),
+        None => pieces(screen, has_header),
+    };
     let total_width = |pieces: &[Piece]| {
         pieces.iter().map(|piece| width(&piece.text)).sum::<usize>() + 3 * pieces.len().saturating_sub(1)
     };
@@ -39,7 +45,69 @@ pub(crate) fn line(screen: &Screen, columns: usize) -> Line<'static> {
     Line::from(spans)
 }
 
-fn pieces(screen: &Screen) -> Vec<Piece> {
+impl Screen {
+    /// Lets the user's own command make the last line anew.
+    pub(super) fn request_status(&mut self) {
+        let Some(StatusLine::Command(command)) = &self.look.status_line else { return };
+        let values: Map<String, Value> =
+            values(self).into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+        let effect = Effect::Status { command: command.clone(), values: Value::Object(values) };
+        self.push_newest(effect);
+    }
+}
+
+/// The values that the user's own status line can show, by name.
+pub(super) fn values(screen: &Screen) -> [(&'static str, String); 12] {
+    let text = |text: Option<&str>| text.map(clean_line).unwrap_or_default();
+    [
+        ("model", text(screen.model())),
+        ("behavior", clean_line(screen.behavior())),
+        ("effort", text(screen.settings.variant.as_deref())),
+        ("context", context(&screen.usage)),
+        ("tokens", tokens(&screen.usage)),
+        ("cost", screen.usage.session_cost.map(money).unwrap_or_default()),
+        ("folder", text(screen.intro.folders.first().map(String::as_str))),
+        ("branch", text(screen.intro.branch.as_deref())),
+        ("jobs", jobs(screen.jobs)),
+        ("taint", if screen.taint.is_tainted() { "tainted".to_owned() } else { String::new() }),
+        ("title", text(screen.settings.title.as_deref())),
+        ("version", screen.intro.version.clone()),
+    ]
+}
+
+/// The template with its values. A part between two ` · ` whose values are all empty is left out.
+fn fill_template(template: &str, values: &[(&'static str, String)]) -> String {
+    let fill = |part: &str| {
+        let named = values.iter().filter(|(name, _)| part.contains(&format!("{{{name}}}")));
+        if named.clone().next().is_some() && named.clone().all(|(_, value)| value.is_empty()) {
+            return None;
+        }
+        Some(named.fold(part.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value)))
+    };
+    template.split(" · ").filter_map(fill).collect::<Vec<_>>().join(" · ")
+}
+
+fn own_pieces(screen: &Screen, own: &StatusLine) -> Vec<Piece> {
+    let theme = &screen.theme;
+    let text = match own {
+        StatusLine::Template(template) => fill_template(template, &values(screen)),
+        StatusLine::Command(_) => screen.look.status_output.clone(),
+    };
+    let mut pieces = Vec::new();
+    if let Some(since) = screen.busy {
+        pieces.push(Piece { weight: 9, text: activity(screen, since), style: theme.accent });
+    }
+    if screen.vi.is_normal {
+        pieces.push(Piece { weight: 9, text: "NORMAL".to_owned(), style: theme.accent });
+    }
+    let text = clean_line(&text);
+    if !text.is_empty() || pieces.is_empty() {
+        pieces.push(Piece { weight: 5, text, style: theme.dim });
+    }
+    pieces
+}
+
+fn pieces(screen: &Screen, has_header: bool) -> Vec<Piece> {
     let theme = &screen.theme;
     let mut pieces = Vec::new();
     let mut push = |weight, text: String, style| {
@@ -52,9 +120,10 @@ fn pieces(screen: &Screen) -> Vec<Piece> {
     } else if !screen.transcript.follows() {
         push(9, "Ctrl-End: to the end".to_owned(), theme.accent);
     }
-    let model = screen.model().map_or_else(|| "no model".to_owned(), clean_line);
-    push(6, model, theme.text);
-    push(5, clean_line(screen.behavior()), theme.dim);
+    if !has_header {
+        push(6, model(screen), theme.text);
+        push(5, clean_line(screen.behavior()), theme.dim);
+    }
     push(7, if screen.taint.is_tainted() { "tainted".to_owned() } else { String::new() }, theme.dim);
     push(7, jobs(screen.jobs), theme.accent);
     push(7, context(&screen.usage), theme.dim);
@@ -66,6 +135,27 @@ fn pieces(screen: &Screen) -> Vec<Piece> {
         push(1, "F1: keys".to_owned(), theme.dim);
     }
     pieces
+}
+
+/// The first line: model, folder, branch and behavior.
+pub(super) fn header(screen: &Screen, columns: usize) -> Line<'static> {
+    let theme = &screen.theme;
+    let folder = screen.intro.folders.first().map(|folder| clean_line(folder)).unwrap_or_default();
+    let branch = screen.intro.branch.as_ref().map(|it| format!(" ({})", clean_line(it))).unwrap_or_default();
+    let behavior = clean_line(screen.behavior());
+    let right = shorten(&format!("{} · {behavior}", model(screen)), columns);
+    let room = columns.saturating_sub(width(&right) + 2);
+    let left = shorten(&format!("{folder}{branch}"), room);
+    let space = " ".repeat(columns.saturating_sub(width(&left) + width(&right)));
+    Line::from(vec![Span::styled(left, theme.dim), Span::raw(space), Span::styled(right, theme.accent)])
+}
+
+fn model(screen: &Screen) -> String {
+    let name = screen.model().map_or_else(|| "no model".to_owned(), clean_line);
+    match screen.settings.variant.as_deref().filter(|effort| !effort.is_empty()) {
+        Some(effort) => format!("{name} ({})", clean_line(effort)),
+        None => name,
+    }
 }
 
 /// Commands that run in the background; `/jobs` lists them.
@@ -80,6 +170,7 @@ fn jobs(running: usize) -> String {
 fn activity(screen: &Screen, since: std::time::Instant) -> String {
     let passed = screen.now.duration_since(since);
     let frame = usize::try_from(passed.as_millis() / 120).unwrap_or(0) % SPINNER.len();
+    let spinner = if screen.look.is_calm { "●" } else { SPINNER[frame] };
     let activity = match (screen.stopping, screen.asks.count()) {
         (true, _) => "Stopping".to_owned(),
         (false, 0) if screen.progress.is_empty() => "Working".to_owned(),
@@ -89,7 +180,10 @@ fn activity(screen: &Screen, since: std::time::Instant) -> String {
         }
         (false, _) => "Waits for you".to_owned(),
     };
-    format!("{} {activity} {} s, Esc stops", SPINNER[frame], passed.as_secs())
+    if screen.look.is_calm {
+        return format!("{spinner} {activity}, Esc stops");
+    }
+    format!("{spinner} {activity} {} s, Esc stops", passed.as_secs())
 }
 
 /// `in 12 s` becomes smaller as the seconds pass.
@@ -120,72 +214,23 @@ fn tokens(usage: &SessionUsage) -> String {
     }
 }
 
-pub(crate) fn money(dollars: f64) -> String {
-    match dollars {
-        0.0 => "$0.00".to_owned(),
-        _ if dollars >= 0.1 => format!("${dollars:.2}"),
-        // Never a nothing that is something.
-        _ if dollars < 0.0001 => "<$0.0001".to_owned(),
-        _ => format!("${dollars:.4}"),
-    }
-}
-
-/// `950`, `12.3k`, `200k`, `1.2M`.
-pub(crate) fn short(number: u64) -> String {
-    let (value, unit) = match number {
-        0..1000 => return number.to_string(),
-        1000..1_000_000 => (number as f64 / 1e3, "k"),
-        _ => (number as f64 / 1e6, "M"),
-    };
-    let text = if value < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") };
-    format!("{}{unit}", text.strip_suffix(".0").unwrap_or(&text))
-}
-
-/// How a turn ended, where that is not as expected.
-pub(super) fn outcome_notice(outcome: &Outcome) -> Option<(Level, String)> {
-    match outcome {
-        Outcome::Done => None,
-        Outcome::Stopped => Some((Level::Warning, "Stopped.".to_owned())),
-        Outcome::MaxTokens => {
-            Some((Level::Warning, "The model reached its output limit. Say “go on” for the rest.".to_owned()))
-        }
-        Outcome::MaxSteps => {
-            Some((Level::Warning, "The step limit was reached. Say “go on” to continue.".to_owned()))
-        }
-        Outcome::Repeating => Some((
-            Level::Warning,
-            "The model repeated the same call, so the turn was stopped. Say what to do instead.".to_owned(),
-        )),
-        Outcome::Refused { reason } => Some((Level::Error, format!("The model refused: {reason}"))),
-        Outcome::Failed { failure } => Some((Level::Error, failure.to_string())),
-        Outcome::Interrupted => Some((
-            Level::Warning,
-            "Dragoman ended in the middle of this; say “go on” to continue.".to_owned(),
-        )),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_short() {
-        for (number, text) in [
-            (0, "0"),
-            (999, "999"),
-            (12_345, "12.3k"),
-            (200_000, "200k"),
-            (1_000_000, "1M"),
-            (1_250_000, "1.2M"),
-        ] {
-            assert_eq!(short(number), text);
-        }
+    fn a_template_leaves_out_what_is_empty() {
+        let values = [("model", "m1".to_owned()), ("cost", String::new()), ("branch", "main".to_owned())];
+        let filled = |template| fill_template(template, &values);
+        assert_eq!(filled("{model} · cost {cost} · on {branch}"), "m1 · on main");
+        assert_eq!(filled("{model} {cost} · fixed · {unknown}"), "m1  · fixed · {unknown}");
+    }
+
+    #[test]
+    fn seconds_are_counted_down() {
         let text = "The server is busy. Trying again in 12 s, at 10:00:00 UTC (attempt 2 of 8).";
         assert!(count_down(text, 5).contains("again in 7 s, at"), "{}", count_down(text, 5));
         assert!(count_down(text, 99).contains("in 0 s"));
         assert_eq!(count_down("Working in the dark", 3), "Working in the dark");
-        assert_eq!(money(0.0123), "$0.0123");
-        assert_eq!(money(1.5), "$1.50");
     }
 }

@@ -171,7 +171,8 @@ fn body(call: &ToolCall, columns: usize, theme: &Theme, rows: &mut Vec<Line<'sta
     }
 }
 
-fn input(call: &ToolCall, columns: usize, theme: &Theme, indent: &Indent, rows: &mut Vec<Line<'static>>) {
+/// The input as text, with every character visible.
+pub(super) fn input_text(call: &ToolCall) -> String {
     let text = match &call.input {
         Some(Value::Object(members)) if members.len() == 1 => {
             members.values().next().map(plain).unwrap_or_default()
@@ -182,11 +183,15 @@ fn input(call: &ToolCall, columns: usize, theme: &Theme, indent: &Indent, rows: 
         }
         _ => call.input_text.clone(),
     };
-    // What waits for an answer is shown whole, with every character visible.
-    let text = domain::visible_source(&text);
+    domain::visible_source(&text).into_owned()
+}
+
+fn input(call: &ToolCall, columns: usize, theme: &Theme, indent: &Indent, rows: &mut Vec<Line<'static>>) {
+    let text = input_text(call);
+    // What waits for an answer is shown whole.
     if matches!(call.state, ToolState::Waiting { .. }) {
         for line in clean(&text).trim_end().lines() {
-            rows.extend(wrap::hard(&[Span::styled(line.to_owned(), theme.text)], columns, indent));
+            rows.extend(wrap::soft(&[Span::styled(line.to_owned(), theme.text)], columns, indent));
         }
         return;
     }
@@ -213,7 +218,7 @@ fn block(text: &str, style: Style, columns: usize, indent: &Indent, rows: &mut V
     let mut push = |line: &str| {
         // Cut very long lines: a line of a megabyte would take a thousand rows.
         let line = crate::text::take_columns(line, columns.max(1) * 40);
-        rows.extend(wrap::hard(&[Span::styled(line.to_owned(), style)], columns, indent));
+        rows.extend(wrap::soft(&[Span::styled(line.to_owned(), style)], columns, indent));
     };
     head.iter().for_each(|line| push(line));
     if omitted > 0 {

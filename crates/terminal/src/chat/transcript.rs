@@ -29,6 +29,8 @@ pub struct Transcript {
     reopened: Option<usize>,
     /// The columns and rows of the last frame.
     size: (u16, u16),
+    /// The row of the screen where the chat begins.
+    begins_at: u16,
     blank: Line<'static>,
 }
 
@@ -188,6 +190,25 @@ impl Transcript {
         }
     }
 
+    /// Scrolls to the prompt before or after the first visible row.
+    pub fn jump_to_prompt(&mut self, up: bool, theme: &Theme) {
+        let (top, row) = self.top_place(theme);
+        let is_prompt = |at: &usize| self.entries[*at].is_prompt();
+        let found = match up {
+            // Within a prompt, its own beginning is the one before.
+            true => (self.first..(top + usize::from(row > 0)).min(self.entries.len())).rev().find(is_prompt),
+            false => (top + 1..self.entries.len()).find(is_prompt),
+        };
+        match found {
+            Some(at) => {
+                self.top = Some((at, 0));
+                self.settle(theme);
+            }
+            None if !up => self.go_to_end(),
+            None => {}
+        }
+    }
+
     pub fn is_selecting(&self) -> bool {
         self.selected.is_some()
     }
@@ -212,6 +233,38 @@ impl Transcript {
                 self.top = Some(place);
                 self.show(at, theme);
             }
+        }
+    }
+
+    /// Forgets all layouts, because the colors have changed.
+    pub(crate) fn lay_out_anew(&mut self) {
+        self.entries.iter_mut().for_each(TranscriptEntry::forget_layout);
+    }
+
+    /// The chat begins in this row of the screen.
+    pub(crate) fn place_at(&mut self, row: u16) {
+        self.begins_at = row;
+    }
+
+    /// Opens or closes the entry in a row of the screen, where it can be folded. Its first line stays where it is.
+    pub(crate) fn toggle_at(&mut self, row: u16, theme: &Theme) {
+        let Some(below) = row.checked_sub(self.begins_at).filter(|below| *below < self.size.1) else {
+            return;
+        };
+        let place = self.top_place(theme);
+        let (mut entry, mut left) = (place.0, place.1 + usize::from(below));
+        while entry < self.entries.len() {
+            let height = self.height(entry, theme);
+            if left < height {
+                break;
+            }
+            left -= height;
+            entry += 1;
+        }
+        if self.entries.get(entry).is_some_and(TranscriptEntry::is_foldable) {
+            self.entries[entry].toggle();
+            self.top = Some(place);
+            self.settle(theme);
         }
     }
 

@@ -43,6 +43,8 @@ impl Screen {
             Update::Diff { diff, new_files } => {
                 self.overlay = Some(Overlay::Page(page::diff_page(&diff, &new_files)));
             }
+            Update::Explained(lines) => self.show_explanation(lines),
+            Update::Status(text) => self.look.status_output = text,
             Update::Info(text) => self.add_info(text),
             Update::Edited(Ok(text)) => self.input.set(text.trim_end()),
             Update::Edited(Err(failure)) | Update::Failed(failure) => {

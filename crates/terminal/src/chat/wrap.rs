@@ -55,6 +55,22 @@ pub(crate) fn hard(spans: &[Span<'static>], columns: usize, indent: &Indent) -> 
     rows.finish()
 }
 
+/// Keeps every space, for commands and output, and breaks before a word where that leaves it whole.
+pub(crate) fn soft(spans: &[Span<'static>], columns: usize, indent: &Indent) -> Vec<Line<'static>> {
+    let mut rows = Rows::new(columns, indent);
+    for span in spans {
+        for piece in span.content.split_inclusive(' ') {
+            let word = piece.trim_end_matches(' ');
+            rows.keep_whole(width(word));
+            rows.push(word, span.style);
+            let room = columns.saturating_sub(rows.used);
+            // Spaces at the end of a row are not seen.
+            rows.push(&" ".repeat((piece.len() - word.len()).min(room)), span.style);
+        }
+    }
+    rows.finish()
+}
+
 struct Rows<'a> {
     columns: usize,
     indent: &'a Indent,
@@ -108,7 +124,18 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// Begins another row where a word fits into that one and not into this one.
+    fn keep_whole(&mut self, wide: usize) {
+        let indent: usize = self.indent.other.iter().map(|span| width(&span.content)).sum();
+        if self.filled && self.used + wide > self.columns && indent + wide <= self.columns {
+            self.end();
+        }
+    }
+
     fn push(&mut self, text: &str, style: Style) {
+        if text.is_empty() {
+            return;
+        }
         let wide = width(text);
         if self.used + wide <= self.columns {
             return self.append(text, style, wide);
@@ -161,12 +188,21 @@ mod tests {
     }
 
     #[test]
+    fn words_of_output_stay_whole() {
+        let rows = soft(&["cp  long-name  other".into()], 10, &Indent::same(vec!["| ".into()]));
+        assert_eq!(shown(&rows), ["| cp  long", "| -name  ", "| other"]);
+        let rows = soft(&["error: cannot find it".into()], 12, &Indent::default());
+        assert_eq!(shown(&rows), ["error: ", "cannot find ", "it"]);
+    }
+
+    #[test]
     fn no_row_is_wider_than_the_screen() {
         let text = "日本語 text 🎉🎉🎉 with-a-very-long-word e\u{301}e\u{301}";
         for columns in 0..20 {
             for rows in [
                 words(&[text.into()], columns, &Indent::same(vec!["> ".into()])),
                 hard(&[text.into()], columns, &Indent::same(vec!["> ".into()])),
+                soft(&[text.into()], columns, &Indent::same(vec!["> ".into()])),
             ] {
                 assert!(
                     shown(&rows).iter().all(|row| width(row) <= columns),

@@ -50,6 +50,33 @@ pub(crate) enum RunEvent<'a> {
         text: &'a str,
     },
     Usage(UsageMembers),
+    /// With `--input stream-json`: a question, which a line of the input answers.
+    Ask {
+        ask: u64,
+        /// `approval`, `question` or `form`.
+        kind: &'static str,
+        text: &'a str,
+        /// The call that waits.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tool: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        input: Option<&'a Value>,
+        /// What `remember` would allow for the rest of the chat.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        remembers: Vec<&'a str>,
+        /// The answers to choose from.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        options: Vec<&'a str>,
+        /// The JSON Schema of a form.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        schema: Option<&'a Value>,
+    },
+    /// With `--input stream-json`: the end of the answer to one prompt.
+    Turn {
+        outcome: &'static str,
+        message: Option<&'a str>,
+        text: &'a str,
+    },
     /// Always the last line.
     End {
         outcome: &'static str,

@@ -5,21 +5,17 @@
 
 mod answer_schema;
 mod events;
+mod opening;
+mod options;
 mod printer;
+mod stream;
 
 use std::io::Write;
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use domain::command::{
-    AcceptedStatus, Context, SessionInfo, SessionSettings, TurnLimits, UserPrompt, WorkspaceSpec,
-};
+use domain::command::{AcceptedStatus, TurnLimits, UserPrompt, WorkspaceSpec};
 use domain::event::{EventBody, Fact};
-use domain::host::Grants;
 use domain::link::{Commands, Engine};
-use domain::store::ListFilter;
-use domain::tool::{ServerStatus, ToolServer};
 use domain::{
     Abilities, CancellationToken, Command, Event, Failure, FailureKind, Follower, Link, Outcome, SessionId,
 };
@@ -28,56 +24,12 @@ use tokio::time::Instant;
 
 pub use events::EVENT_VERSION;
 use events::{RunEvent, Summary};
+use opening::{
+    check_command, check_flags, delete_session, find_session, open_session, prompt_server, wait_for_servers,
+};
+pub use options::{OutputFormat, RunOptions, TroubleSource};
 use printer::{OutputState, Printer};
-
-#[derive(Clone)]
-pub struct RunOptions {
-    pub prompt: String,
-    /// Files and images that belong to the prompt.
-    pub contexts: Vec<Context>,
-    /// The folders to work in, the current one first.
-    pub roots: Vec<PathBuf>,
-    pub model: Option<String>,
-    pub behavior: Option<String>,
-    pub session: Option<SessionId>,
-    /// Continue this chat, or begin it; it is kept whatever becomes of the prompt.
-    pub task: Option<SessionId>,
-    /// Continue the newest chat of the workspace.
-    pub newest: bool,
-    pub grants: Grants,
-    pub max_cost: Option<f64>,
-    /// The models to continue with after a failure, in order.
-    pub failover: Vec<String>,
-    pub max_steps: Option<u32>,
-    /// Go on until this command succeeds.
-    pub until: Option<String>,
-    pub timeout: Option<Duration>,
-    /// Stops the turn.
-    pub stop: CancellationToken,
-    pub format: OutputFormat,
-    /// Print only failures to stderr.
-    pub quiet: bool,
-    /// The answer must be JSON that matches this schema.
-    pub schema: Option<Value>,
-    /// Says what the run waits for, beside a model.
-    pub trouble: Option<TroubleSource>,
-    /// Stdout is a terminal: control characters of the answer are removed.
-    pub to_terminal: bool,
-}
-
-pub type TroubleSource = Arc<dyn Fn() -> Option<String> + Send + Sync>;
-
-/// What stdout receives.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum OutputFormat {
-    /// The text of the answer as it comes.
-    #[default]
-    Text,
-    /// One JSON event per line.
-    Events,
-    /// One JSON object at the end.
-    Summary,
-}
+pub use stream::converse;
 
 /// The result of a run as an exit code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,9 +53,6 @@ pub struct Finished {
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 /// The deadline without `--timeout`.
 const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
-/// How long the first request waits for MCP servers that are starting.
-const SERVERS_TIMEOUT: Duration = Duration::from_secs(10);
-const SERVERS_POLL: Duration = Duration::from_millis(20);
 
 pub async fn run(engine: Engine, options: RunOptions, out: &mut dyn Write, err: &mut dyn Write) -> Finished {
     let RunOptions { format, to_terminal, quiet, .. } = options;
@@ -162,17 +111,13 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
     check_flags(&notices)?;
     notices.extend(wait_for_servers(&commands, prompt_server(&options.prompt)).await?);
     check_command(&commands, &options.prompt).await?;
-    let change = SessionSettings {
-        model: options.model.clone(),
-        behavior: options.behavior.clone(),
-        ..SessionSettings::default()
-    };
+    let change = options.settings();
     let existing = find_session(&commands, &options).await?;
-    let is_new = existing.is_none() && options.task.is_none();
-    let info = open_session(&commands, existing, options.task.clone(), change.clone()).await?;
+    let is_new = (existing.is_none() || options.fork) && options.task.is_none();
+    let info = open_session(&commands, existing, options.fork, options.task.clone(), change.clone()).await?;
     let mut follower = Follower::new(commands.clone(), link.events);
     follower.follow(info.id.clone(), info.newest);
-    let limits = turn_limits(&options);
+    let limits = options.limits();
     let (text, contexts) = (options.prompt.clone(), options.contexts.clone());
     let prompt = UserPrompt { text, contexts, change, limits: limits.clone(), ..UserPrompt::default() };
     let session = info.id.clone();
@@ -197,113 +142,6 @@ async fn open_and_prompt(link: Link, options: RunOptions, deadline: Instant) -> 
         cost_before: info.usage.session_cost.unwrap_or(0.0),
         output: OutputState::default(),
     })
-}
-
-fn turn_limits(options: &RunOptions) -> TurnLimits {
-    TurnLimits {
-        max_steps: options.max_steps,
-        max_cost: options.max_cost,
-        failover: options.failover.clone(),
-        output_schema: options.schema.clone(),
-        until: options.until.clone(),
-        ..TurnLimits::default()
-    }
-}
-
-/// A setting of the command line that means nothing is a mistake of this call: a run without a rule would do more than
-/// asked, and one without a server less.
-fn check_flags(notices: &[String]) -> Result<(), Failure> {
-    let mut of_flags = notices.iter().filter_map(|text| text.strip_prefix("command line: "));
-    // Members of servers that only other programs know do no harm.
-    let is_harmless = |text: &str| text.starts_with("`mcpServers.") && text.contains("ignored");
-    let Some(text) = of_flags.find(|text| !is_harmless(text)) else { return Ok(()) };
-    let flag = if text.starts_with("`mcpServers.") { "--mcp-config" } else { "--allow or --deny" };
-    Err(Failure::user(format!("{flag} is wrong: {text}")))
-}
-
-/// Loads the chat to continue, or opens a new one.
-async fn open_session(
-    commands: &Commands,
-    existing: Option<SessionId>,
-    id: Option<SessionId>,
-    settings: SessionSettings,
-) -> Result<SessionInfo, Failure> {
-    let servers = Vec::new();
-    match existing {
-        Some(session) => commands.call(|reply| Command::Load { session, servers, reply }).await,
-        None => {
-            let workspace = None;
-            commands.call(|reply| Command::Open { id, workspace, settings, servers, reply }).await
-        }
-    }
-}
-
-/// The name of the server whose prompt `/server:prompt` is.
-fn prompt_server(prompt: &str) -> Option<&str> {
-    let name = prompt.strip_prefix('/')?.split_whitespace().next()?;
-    name.split_once(':').map(|(server, _)| server)
-}
-
-/// Waits until no MCP server is starting, so that the first request has their tools. A server whose tools are known
-/// from its last run is waited for only if the prompt is one of its own. Returns a sentence about each server that
-/// is late.
-async fn wait_for_servers(commands: &Commands, needed: Option<&str>) -> Result<Vec<String>, Failure> {
-    let deadline = Instant::now() + SERVERS_TIMEOUT;
-    loop {
-        let servers = commands.call(|reply| Command::Servers { session: None, reply }).await?;
-        let problems: Vec<String> = servers.iter().filter_map(ToolServer::problem).collect();
-        let late: Vec<String> = servers
-            .into_iter()
-            .filter(|server| matches!(server.status, ServerStatus::Starting | ServerStatus::Stopped))
-            .filter(|server| server.tools.is_empty() || needed == Some(server.name.as_str()))
-            .map(|server| server.name)
-            .collect();
-        if late.is_empty() || Instant::now() >= deadline {
-            let sentence = |name: String| {
-                let seconds = SERVERS_TIMEOUT.as_secs();
-                format!("The MCP server {name} did not start within {seconds} s; its tools are missing.")
-            };
-            return Ok(problems.into_iter().chain(late.into_iter().map(sentence)).collect());
-        }
-        tokio::time::sleep(SERVERS_POLL).await;
-    }
-}
-
-/// Rejects `/name` without such a command. A path such as `/etc/hosts` is text.
-async fn check_command(commands: &Commands, prompt: &str) -> Result<(), Failure> {
-    let Some(name) = prompt.strip_prefix('/').and_then(|rest| rest.split_whitespace().next()) else {
-        return Ok(());
-    };
-    let is_name = |c: char| c.is_alphanumeric() || "-_:.".contains(c);
-    if !name.chars().all(is_name) {
-        return Ok(());
-    }
-    let (session, query) = (None, String::new());
-    let known = commands.call(|reply| Command::SlashCommands { session, query, reply }).await?;
-    if known.iter().any(|command| command.name == name) {
-        return Ok(());
-    }
-    let mut names: Vec<String> = known.iter().map(|command| format!("/{}", command.name)).collect();
-    names.sort();
-    Err(Failure::user(format!("There is no command /{name}."))
-        .hint(format!("Use one of these, or begin the prompt with a space: {}.", names.join(", "))))
-}
-
-/// The chat to continue.
-async fn find_session(commands: &Commands, options: &RunOptions) -> Result<Option<SessionId>, Failure> {
-    if options.session.is_some() || !options.newest {
-        return Ok(options.session.clone());
-    }
-    let workspace = Some(options.roots.clone());
-    let filter = ListFilter { workspace, limit: Some(1), ..ListFilter::default() };
-    let newest = commands.call(|reply| Command::List { filter, reply }).await?;
-    Ok(newest.into_iter().next().map(|chat| chat.id))
-}
-
-/// Deletes a chat without any request to a model: nobody continues it.
-async fn delete_session(commands: &Commands, session: SessionId) {
-    let deleted = commands.call(|reply| Command::Delete { session, reply });
-    let _ = tokio::time::timeout(STOP_TIMEOUT, deleted).await;
 }
 
 struct Run {

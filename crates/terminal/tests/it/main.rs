@@ -1,4 +1,5 @@
 //! The terminal front-end from outside: events, keys and sizes in, what a person would see out.
 
+mod approvals;
 mod pages;
 mod screen;

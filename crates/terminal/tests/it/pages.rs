@@ -91,6 +91,7 @@ fn usage_servers_diff_and_copy_have_their_commands() {
         tools: Vec::new(),
         prompts: Vec::new(),
         resources: Vec::new(),
+        has_login: false,
     };
     let own = ToolServer { name: "ECA".to_owned(), origin: Origin::Native, error: None, ..weather.clone() };
     bench.screen.apply_update(Update::Servers(vec![own.clone()]));
@@ -239,7 +240,8 @@ fn the_user_is_called_only_while_looking_elsewhere() {
         bench.started();
         bench.later(Duration::from_secs(seconds));
         if asks {
-            let kind = AskKind::Question { text: "Which?".to_owned(), options: Vec::new(), freeform: true };
+            let (text, options) = ("Which?".to_owned(), Vec::new());
+            let kind = AskKind::Question { text, options, freeform: true, url: None };
             bench.fact(Fact::AskRaised { ask: Ask { id: AskId(1), turn: TurnId(1), item: None, kind } });
         } else {
             bench.fact(Fact::TurnEnded { turn: TurnId(1), outcome: Outcome::Done });

@@ -215,10 +215,10 @@ fn one_key_answers_once_it_can_be_read() {
         let seen = bench.seen(80, 24);
         assert!(seen.contains("-old") && seen.contains("+new"), "what is approved is seen:\n{seen}");
         bench.later(Duration::from_millis(500));
-        assert!(bench.seen(80, 24).contains("y once"));
+        assert!(bench.seen(80, 24).contains("? explains"));
         bench.key(KeyCode::Char(key));
         assert_eq!(bench.effects(), [Effect::Answer { ask: AskId(7), answer }]);
-        assert!(!bench.seen(80, 24).contains("y once"));
+        assert!(!bench.seen(80, 24).contains("? explains"));
     }
 }
 

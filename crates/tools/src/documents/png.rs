@@ -1,7 +1,6 @@
-//! Makes large PNG pictures smaller, to the size that models look at. Other pictures stay as they are.
+//! PNG pictures.
 //!
-//! Invariants: any bytes give a picture or `None`, never a panic; no more memory than a picture of [`MAX_PIXELS`] takes;
-//! the sides keep their proportion.
+//! Invariant: any bytes give a picture or `None`, never a panic. Interlaced pictures and those of 16 bits are not read.
 
 use std::io::{Read, Write};
 
@@ -9,34 +8,12 @@ use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 
-/// Models scale down what is larger, and some refuse it.
-const LONGEST_SIDE: usize = 2_000;
-/// Larger pictures are left alone.
-const MAX_PIXELS: usize = 16 << 20;
+use super::picture::Picture;
+
 const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// Pixels of 8 bits a channel.
-struct Picture {
-    width: usize,
-    height: usize,
-    channels: usize,
-    pixels: Vec<u8>,
-}
-
-/// The same picture with sides that models take; `None` where it is small enough or of a kind that is not read here.
-pub(crate) fn fitted(bytes: &[u8]) -> Option<Vec<u8>> {
-    let (width, height) = size(bytes)?;
-    if width.max(height) <= LONGEST_SIDE || width.checked_mul(height)? > MAX_PIXELS {
-        return None;
-    }
-    let picture = decode(bytes)?;
-    let longest = picture.width.max(picture.height);
-    let side = |length: usize| (length * LONGEST_SIDE / longest).max(1);
-    let small = scale(&picture, side(picture.width), side(picture.height));
-    encode(&small)
-}
-
-fn size(bytes: &[u8]) -> Option<(usize, usize)> {
+/// Width and height.
+pub(super) fn size(bytes: &[u8]) -> Option<(usize, usize)> {
     let head = bytes.strip_prefix(SIGNATURE)?.get(8..16)?;
     let number = |at: usize| {
         head.get(at..at + 4).map(|four| four.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte)))
@@ -44,7 +21,7 @@ fn size(bytes: &[u8]) -> Option<(usize, usize)> {
     Some((number(0)?, number(4)?)).filter(|(width, height)| *width > 0 && *height > 0)
 }
 
-fn decode(bytes: &[u8]) -> Option<Picture> {
+pub(super) fn decode(bytes: &[u8]) -> Option<Picture> {
     let (width, height) = size(bytes)?;
     let (mut palette, mut packed, mut kind) = (Vec::new(), Vec::new(), None);
     let mut rest = bytes.strip_prefix(SIGNATURE)?;
@@ -123,33 +100,7 @@ fn with_palette(picture: &Picture, palette: &[u8]) -> Option<Picture> {
     Some(Picture { channels: 3, pixels, ..*picture })
 }
 
-/// Each new pixel is the mean of those in its place.
-fn scale(picture: &Picture, width: usize, height: usize) -> Picture {
-    let channels = picture.channels;
-    let mut pixels = Vec::with_capacity(width * height * channels);
-    let span = |at: usize, new: usize, old: usize| {
-        let start = at * old / new;
-        start..((at + 1) * old / new).max(start + 1).min(old)
-    };
-    for y in 0..height {
-        let rows = span(y, height, picture.height);
-        for x in 0..width {
-            let columns = span(x, width, picture.width);
-            for channel in 0..channels {
-                let values = rows.clone().flat_map(|row| {
-                    let line = row * picture.width;
-                    columns.clone().map(move |column| (line + column) * channels + channel)
-                });
-                let (sum, count) = values
-                    .fold((0_u64, 0), |(sum, count), at| (sum + u64::from(picture.pixels[at]), count + 1));
-                pixels.push(u8::try_from(sum / count).unwrap_or(u8::MAX));
-            }
-        }
-    }
-    Picture { width, height, channels, pixels }
-}
-
-fn encode(picture: &Picture) -> Option<Vec<u8>> {
+pub(super) fn encode(picture: &Picture) -> Option<Vec<u8>> {
     let color = match picture.channels {
         1 => 0,
         2 => 4,
@@ -185,25 +136,6 @@ fn encode(picture: &Picture) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn picture(width: usize, height: usize, channels: usize) -> Picture {
-        let value = |at: usize| u8::try_from(at / channels % width * 255 / width).unwrap();
-        Picture { width, height, channels, pixels: (0..width * height * channels).map(value).collect() }
-    }
-
-    #[test]
-    fn a_large_picture_is_scaled_and_a_small_one_is_not() {
-        for channels in [1, 2, 3, 4] {
-            let large = encode(&picture(4_000, 100, channels)).unwrap();
-            let small = fitted(&large).unwrap();
-            assert_eq!(size(&small), Some((2_000, 50)));
-            let read = decode(&small).unwrap();
-            // Brighter from left to right, as before.
-            let at = |x: usize| read.pixels[(25 * 2_000 + x) * channels];
-            assert!(at(10) < at(1_000) && at(1_000) < at(1_990), "{} {} {}", at(10), at(1_000), at(1_990));
-            assert_eq!(fitted(&encode(&picture(2_000, 30, channels)).unwrap()), None);
-        }
-    }
-
     #[test]
     fn every_filter_is_undone() {
         // Two lines of three gray pixels for each filter, all of them 10, 20, 30.
@@ -214,19 +146,5 @@ mod tests {
             assert_eq!(unfilter(&lines, 3, 1, 2).unwrap(), [10, 20, 30, 10, 20, 30], "{filter}");
         }
         assert_eq!(unfilter(&[9, 1, 2, 3], 3, 1, 1), None);
-    }
-
-    #[test]
-    fn broken_pictures_are_left_alone() {
-        let whole = encode(&picture(2_100, 10, 3)).unwrap();
-        for length in 0..whole.len() - 12 {
-            assert_eq!(fitted(&whole[..length]), None, "{length}");
-        }
-        let mut interlaced = whole.clone();
-        interlaced[28] = 1;
-        assert_eq!(fitted(&interlaced), None);
-        let mut huge = whole;
-        huge[16..24].copy_from_slice(&[0xff; 8]);
-        assert_eq!(fitted(&huge), None);
     }
 }

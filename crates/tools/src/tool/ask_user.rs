@@ -37,7 +37,7 @@ impl BuiltInTool for AskUser {
             return Err("Nobody can be asked here. Decide yourself and say what you assumed.".to_owned());
         }
         let options = input.options.into_iter().map(|label| Choice { label, description: None }).collect();
-        let question = AskKind::Question { text: input.question, options, freeform: true };
+        let question = AskKind::Question { text: input.question, options, freeform: true, url: None };
         match unless_cancelled(&call.cancel, call.context.ask(question)).await? {
             Answer::Text { text } => Ok(ToolResult::text(text)),
             Answer::Form { data } => Ok(ToolResult::text(data.to_string())),

@@ -11,6 +11,7 @@ use super::directory_tree::workspace_folder;
 use crate::edit::files::Files;
 use crate::editor;
 use crate::glob_search::{FoundFiles, compile, find_files};
+use crate::lenient;
 use crate::offered::BuiltInTool;
 use crate::paths::ResolvedPath;
 
@@ -22,7 +23,7 @@ pub struct Glob {
 pub struct Input {
     /// Such as **/*.rs
     pattern: String,
-    #[serde(default = "workspace_folder")]
+    #[serde(default = "workspace_folder", deserialize_with = "lenient::folder")]
     path: String,
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use domain::tool::{Invocation, Scope, ToolEffect, ToolResult};
@@ -27,6 +27,7 @@ use crate::walk::Walk;
 const MAX_LINE: usize = 400;
 const MAX_CONTEXT: usize = 20;
 const MAX_HEAP: usize = 64 << 20;
+const NO_MATCH: &str = "Nothing matches.";
 
 pub struct Grep {
     pub files: Arc<Files>,
@@ -36,7 +37,7 @@ pub struct Grep {
 pub struct Input {
     /// Regular expression
     pattern: String,
-    #[serde(default = "workspace_folder")]
+    #[serde(default = "workspace_folder", deserialize_with = "lenient::folder")]
     path: String,
     /// Only files with such names: *.{ts,tsx}
     #[serde(default)]
@@ -46,7 +47,7 @@ pub struct Input {
     context: Option<usize>,
     #[serde(default, deserialize_with = "lenient::flag")]
     files_only: bool,
-    #[serde(default, deserialize_with = "lenient::number")]
+    #[serde(default, deserialize_with = "lenient::positive")]
     max_results: Option<usize>,
 }
 
@@ -70,15 +71,28 @@ impl BuiltInTool for Grep {
         let cancel = call.cancel.clone();
         let scope = call.scope.clone();
         let forbidden = ForbiddenPaths::new(&scope)?;
+        let named = named_file(&input.pattern, &scope, &forbidden);
         let search = move |files: &Files, path: ResolvedPath| {
             let search = Search::new(&input, &files.limits, &scope, forbidden)?;
             search.run(path.path(), path.shown(), &files.limits, cancel)
         };
-        let (text, secrets) = self.files.blocking(&path, search).await?;
+        let (mut text, secrets) = self.files.blocking(&path, search).await?;
+        if let Some(name) = named.filter(|_| text.starts_with(NO_MATCH)) {
+            text.push_str(&format!(" {name} is a file: read_file shows it."));
+        }
         let mut result = ToolResult { taint, ..ToolResult::text(text) };
         secrets.iter().for_each(|secret| result.taint.add_secret(secret));
         Ok(result)
     }
+}
+
+/// Small models look for the name of a file where they want to read it.
+fn named_file(pattern: &str, scope: &Scope, forbidden: &ForbiddenPaths) -> Option<String> {
+    let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
+    let path = Path::new(pattern);
+    let whole = scope.roots.first()?.join(path);
+    let is_named = path.components().all(is_plain) && whole.is_file() && !forbidden.contains(&whole);
+    is_named.then(|| pattern.to_owned())
 }
 
 /// The lines below a folder that match, with the usual limits and without rules: what the benchmark measures.
@@ -209,7 +223,8 @@ impl Search {
         }
         let mut told = self.join(found);
         if told.text.is_empty() {
-            told.text.push_str("Nothing matches. Mind that what git ignores is left out.");
+            told.text.push_str(NO_MATCH);
+            told.text.push_str(" Mind that what git ignores is left out.");
         }
         if told.is_full {
             told.text.push_str("[there may be more; narrow the search or raise max_results]\n");

@@ -42,7 +42,7 @@ pub struct Input {
     /// Lines to skip
     #[serde(default, alias = "offset", deserialize_with = "lenient::number")]
     line_offset: Option<usize>,
-    #[serde(default, deserialize_with = "lenient::number")]
+    #[serde(default, deserialize_with = "lenient::positive")]
     limit: Option<usize>,
 }
 
@@ -227,9 +227,12 @@ pub fn load_image(path: &ResolvedPath, max: u64) -> Result<Option<Part>, String>
         return Ok(None);
     }
     let Some(mime) = mime_of(&head) else { return Ok(None) };
-    let most = if mime == "image/png" { MAX_DOCUMENT.max(max) } else { max };
+    let most = if mime == "image/gif" { max } else { MAX_DOCUMENT.max(max) };
     let Some(loaded) = disk::load(path, most)? else { return Ok(None) };
-    let bytes = documents::fitted_image(&loaded.bytes).unwrap_or(loaded.bytes);
+    let (mime, bytes) = match documents::fitted_image(&loaded.bytes, max) {
+        Some(fitted) => (fitted.mime, fitted.bytes),
+        None => (mime, loaded.bytes),
+    };
     if bytes.len() as u64 > max {
         return Err(format!("{} is too large for a model; make it smaller first.", path.shown()));
     }

@@ -73,10 +73,10 @@ pub struct ShellRunner {
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
     pub(super) command: String,
-    #[serde(default = "workspace_folder")]
+    #[serde(default = "workspace_folder", deserialize_with = "lenient::folder")]
     working_directory: String,
     /// Milliseconds
-    #[serde(default, deserialize_with = "lenient::number")]
+    #[serde(default, deserialize_with = "lenient::positive")]
     timeout: Option<usize>,
     /// Label; runs as a job that outlives the call
     #[serde(default, deserialize_with = "label")]
@@ -92,7 +92,7 @@ pub struct Input {
     /// What the sandbox must allow beyond its rules, after it refused: network:HOST, port:NUMBER, write:/PATH, secret:PATH,
     /// registries, registry-credentials, run-later, git-config, git-credentials, ssh, signing, cloud, containers. The user
     /// is asked
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient::grants")]
     #[schemars(skip)]
     pub(super) grants: Vec<String>,
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use domain::Part;
+use domain::job::GOES_ON;
 use domain::tool::ToolResult;
 use platform::project_files;
 use process::End;
@@ -63,14 +64,14 @@ fn describe_job(id: &str, is_quiet: bool, time: Duration) -> String {
     if is_quiet {
         let write = call("write", ", \"input\": \"y\"");
         return format!(
-            "[silent, perhaps waiting for input; it goes on as {id}. Call background_job with {write} to type a line, {read} \
+            "[silent, perhaps waiting for input; {GOES_ON}{id}. Call background_job with {write} to type a line, {read} \
              to read on, {} to end it]",
             call("kill", "")
         );
     }
     let wait = call("wait", ", \"timeout\": 600000");
     format!(
-        "[still running after {} s; it goes on as {id}. Call background_job with {wait} to wait for its end, {read} to read \
+        "[still running after {} s; {GOES_ON}{id}. Call background_job with {wait} to wait for its end, {read} to read \
          on, {} to end it]",
         time.as_secs().max(1),
         call("kill", "")

@@ -7,6 +7,7 @@ use domain::Part;
 use domain::command::{Context, ContextQuery};
 use domain::host::Position;
 use serde_json::json;
+use tools::{Limits, Options};
 
 use crate::kit::Bench;
 
@@ -76,6 +77,31 @@ async fn contexts_become_parts() {
     assert!(folder.contains("<file path=\"src/main.rs\">\none\ntwo"), "{folder}");
     let map = expand(&bench, Context::RepoMap).await.unwrap();
     assert!(map.contains("  main.rs") && !map.contains("ignored/"), "{map}");
+}
+
+#[tokio::test]
+async fn the_map_of_a_large_workspace_is_cut_as_the_settings_say() {
+    let map_of = async |limits: Limits| {
+        let bench = Bench::with(Options { limits, ..Options::default() });
+        for folder in ["a", "b"] {
+            for file in 0..30 {
+                bench.write(&format!("{folder}/inner/{file:02}.rs"), "x");
+            }
+        }
+        let map = expand(&bench, Context::RepoMap).await.unwrap();
+        let folder = expand(&bench, Context::Directory { path: bench.root.clone() }).await.unwrap();
+        (map.matches(".rs\n").count(), map, folder)
+    };
+    let (files, map, _) = map_of(Limits::default()).await;
+    assert_eq!(files, 60, "{map}");
+    // More than fits: the deepest level is left out, and a line says so.
+    let few = Limits { map_entries: 20, tree_entries: 20, ..Limits::default() };
+    let (files, map, folder) = map_of(few).await;
+    assert!(files == 0 && map.contains("inner/") && map.contains("60 or more deeper entries"), "{map}");
+    assert!(folder.contains("inner/") && folder.contains("60 or more deeper entries"), "{folder}");
+    let (files, map, _) = map_of(Limits { map_entries_per_folder: 4, ..Limits::default() }).await;
+    assert!(files == 8 && map.contains("03.rs") && !map.contains("04.rs"), "{map}");
+    assert!(map.contains("52 or more deeper entries"), "{map}");
 }
 
 #[tokio::test]

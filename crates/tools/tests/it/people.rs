@@ -20,7 +20,9 @@ async fn questions() {
     bench.port.answers.lock().unwrap().push(Answer::Text { text: "b".to_owned() });
     assert_eq!(bench.good("ask_user", input).await, "b");
     let asked = bench.port.asked.lock().unwrap();
-    let AskKind::Question { text, options, freeform: true } = &asked[1] else { panic!("{asked:?}") };
+    let AskKind::Question { text, options, freeform: true, url: None } = &asked[1] else {
+        panic!("{asked:?}")
+    };
     assert_eq!((text.as_str(), options.len()), ("Which?", 2));
 }
 

@@ -96,6 +96,10 @@ async fn searching_files() {
         (json!({"pattern": "main\\(\\) \\{\\n +needle"}), "src/main.rs\n1: fn main() {\n2:     needle();"),
         (json!({"pattern": "needle", "path": "src/main.rs"}), "src/main.rs\n2:     needle();"),
         (json!({"pattern": "absent"}), "Nothing matches. Mind that what git ignores is left out."),
+        (
+            json!({"pattern": "README.md"}),
+            "Nothing matches. Mind that what git ignores is left out. README.md is a file: read_file shows it.",
+        ),
     ];
     for (input, expected) in rows {
         assert_eq!(bench.good("grep", input.clone()).await, expected, "{input}");

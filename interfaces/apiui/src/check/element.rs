@@ -9,59 +9,13 @@ use oxc::ast::ast::{
     JSXAttributeName, JSXAttributeValue, JSXChild, JSXElement, JSXElementName, JSXExpression,
     JSXMemberExpressionObject, ObjectPropertyKind,
 };
-use oxc::span::{GetSpan, Span};
+use oxc::span::GetSpan;
 
+pub(super) use super::element_view::{Attribute, Child, Element, Kind, Value};
 use super::tree::{Declared, Tree, key_name};
 
 /// The module that the transform imports.
 pub(super) const RUNTIME: &str = "react/jsx-runtime";
-
-pub(super) struct Element<'a> {
-    pub kind: Kind<'a>,
-    pub attributes: Vec<Attribute<'a>>,
-    pub children: Vec<Child<'a>>,
-    pub span: Span,
-    /// The place of a spread into the element.
-    pub spread: Option<Span>,
-}
-
-pub(super) enum Kind<'a> {
-    Intrinsic(&'a str),
-    Component(&'a IdentifierReference<'a>),
-    Member(&'a IdentifierReference<'a>, &'a str),
-    /// `<>` after the transform; before it, a fragment is no element.
-    Fragment,
-    Unknown,
-}
-
-pub(super) struct Attribute<'a> {
-    pub name: String,
-    pub value: Value<'a>,
-    pub span: Span,
-}
-
-#[derive(Clone, Copy)]
-pub(super) enum Value<'a> {
-    /// There is no such attribute.
-    Nothing,
-    True,
-    Text(&'a str),
-    Expression(&'a Expression<'a>),
-    /// An element as a value.
-    Element,
-}
-
-pub(super) enum Child<'a> {
-    Text(&'a str),
-    Expression(&'a Expression<'a>),
-    Other,
-}
-
-impl<'a> Element<'a> {
-    pub(super) fn attribute(&self, name: &str) -> Option<&Attribute<'a>> {
-        self.attributes.iter().find(|attribute| attribute.name == name)
-    }
-}
 
 /// The element that this node is.
 pub(super) fn element<'a>(tree: &Tree<'_, 'a>, node: AstKind<'a>) -> Option<Element<'a>> {

@@ -14,9 +14,11 @@
 //! - the text that is checked cannot make the parser overflow its stack (`scan.rs`).
 
 pub mod approved;
+mod checked;
 mod css;
 mod data;
 mod element;
+mod element_view;
 mod html;
 mod lists;
 mod names;
@@ -27,20 +29,12 @@ mod scan;
 mod transform;
 mod tree;
 
+pub use checked::Checked;
 pub use html::{PageOptions, html_page};
 pub use refusal::{Refusal, Rule};
 
 /// The rules in words, for a prompt.
 pub const RULES: &str = include_str!("rules.txt");
-
-/// What is known about a module that passed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checked {
-    /// The addresses that the module's request function may call; the caller compares them with what it expects.
-    pub servers: Vec<String>,
-    /// The literal values of `data-operation`, as written.
-    pub operations: Vec<String>,
-}
 
 /// Looks at a JSX module; refuses whatever is not on the lists, with the place of each thing.
 pub fn check(code: &str) -> Result<Checked, Vec<Refusal>> {

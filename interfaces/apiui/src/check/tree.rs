@@ -19,7 +19,7 @@ use oxc::ast::ast::{
 use oxc::semantic::{NodeId, Semantic, SymbolId};
 use oxc::syntax::operator::{BinaryOperator, UnaryOperator};
 
-use super::element::Element;
+use super::element_view::Element;
 
 /// How far names are followed, and how much is looked at on the way.
 const STEPS: usize = 400;

@@ -4,6 +4,7 @@
 //! and applied like any other; free changes are the code of a slot, which the checker looks at with the whole module.
 
 use super::edit::{PlanEdit, apply};
+use super::past::remember;
 use crate::plan::Plan;
 use crate::plan::slots::{SLOTS, STYLES};
 use serde::Deserialize;
@@ -50,6 +51,17 @@ Answer with one JSON object and nothing else, in one of these forms:
   {\"edit\":\"theme\",\"theme\":\"light|dark|auto\"} {\"edit\":\"title\",\"title\":\"…\"} {\"edit\":\"renameView\",\"view\":V,\"title\":\"…\"}
   {\"edit\":\"removeView\",\"view\":V} {\"edit\":\"restoreView\",\"view\":V} {\"edit\":\"readOnly\",\"on\":true}
   {\"edit\":\"groupBy\",\"view\":V,\"field\":F} {\"edit\":\"groupView\",\"view\":V,\"group\":\"heading in the menu\"}
+  {\"edit\":\"fixFilter\",\"view\":V,\"condition\":C} {\"edit\":\"clearFilters\",\"view\":V} \
+{\"edit\":\"saveView\",\"view\":V,\"name\":\"…\",\"conditions\":[C]} {\"edit\":\"removeSavedView\",\"view\":V,\"name\":\"…\"}
+  {\"edit\":\"color\",\"view\":V,\"condition\":C,\"tint\":\"red|green|yellow|blue|gray\",\"wholeRow\":false} {\"edit\":\"clearColors\",\"view\":V}
+  {\"edit\":\"format\",\"view\":V,\"field\":F,\"format\":{\"kind\":\"number|currency|percent|fraction|date|datetime|relative|bytes\",\
+\"currency\":\"EUR\",\"digits\":2,\"cents\":false}} (percent: 12 is 12 %; fraction: 0.12 is 12 %; null instead of a format: as sent)
+  {\"edit\":\"showName\",\"view\":V,\"field\":F,\"on\":true} (the name of the record that a key leads to)
+  {\"edit\":\"computeColumn\",\"view\":V,\"label\":\"…\",\"how\":\"join|add|subtract|multiply|divide|daysUntil|daysSince\",\"fields\":[F],\"constant\":null}
+  {\"edit\":\"addAction\",\"view\":V,\"label\":\"…\",\"operation\":O,\"constants\":[{\"field\":\"…\",\"value\":\"…\"}]} (a button over an item or \
+selected rows) {\"edit\":\"removeAction\",\"view\":V,\"label\":\"…\"} {\"edit\":\"undo\"}
+C is {\"field\":F,\"test\":\"is|above|atLeast|below|atMost|contains|startsWith|empty|filled|past|future|today|thisWeek|thisMonth|thisYear|\
+lastDays|nextDays|olderDays\",\"values\":[…],\"negated\":false}; several values of “is” are alternatives. O is an operation of the request.
   {\"edit\":\"describeView\",\"view\":V,\"note\":\"one or two sentences\"} {\"edit\":\"key\",\"view\":V,\"parameter\":P,\"field\":F}
 ";
 
@@ -78,22 +90,40 @@ where theirs are technical or abbreviated, put views that belong together under 
 no note, show the columns that people look for and hide those that only machines read, and name the field that is the key where the \
 key is not certain. Change nothing that is good already, use no slots, and do not remove views. At most 60 edits.";
 
+/// Operations of a view that a model is told about.
+const MOST_OPERATIONS: usize = 12;
+
 /// The plan as far as edits can name its parts.
 pub fn outline(plan: &Plan) -> Value {
     let views = plan.resources.iter().map(|resource| {
         let list = resource.list.as_ref().map(|list| {
             let columns = list.columns.iter().map(|column| {
-                json!({"field": column.field, "label": column.label, "hidden": column.hidden})
+                let mut told =
+                    json!({"field": column.field, "label": column.label, "hidden": column.hidden, "kind": column.display});
+                if !column.choices.is_empty() {
+                    told["values"] = json!(column.choices);
+                }
+                if let Some(format) = &column.format {
+                    told["format"] = json!(format);
+                }
+                told
             });
             json!({
                 "columns": columns.collect::<Vec<_>>(), "search": list.search, "filters": list.filters,
                 "sort": list.sort, "grouping": list.grouping, "pageSize": list.page_size,
+                "fixedFilters": list.conditions, "savedViews": list.saved, "colors": list.colors,
+                "buttons": list.actions.iter().map(|action| action.title.as_str()).collect::<Vec<_>>(),
             })
         });
         let keys = resource.keys.iter().map(|key| {
             json!({"parameter": key.parameter, "field": key.field, "certain": !key.guessed})
         });
+        let writes = resource.operations.iter().filter_map(|index| plan.operations.get(*index));
+        let writes = writes.filter(|operation| operation.writes).take(MOST_OPERATIONS);
+        let operations: Vec<Value> =
+            writes.map(|one| json!({"operation": one.signature, "title": one.title})).collect();
         json!({
+            "operations": operations,
             "view": resource.title, "group": resource.group, "note": resource.note, "removed": resource.removed,
             "keys": keys.collect::<Vec<_>>(), "list": list,
         })
@@ -123,5 +153,8 @@ pub fn apply_all(plan: &Plan, edits: &[PlanEdit]) -> Result<(Plan, String), Stri
         told.push(done?);
     }
     changed.validate().map_err(|invalid| invalid.to_string())?;
+    if !edits.contains(&PlanEdit::Undo) {
+        remember(plan, &mut changed, &told.join(" "));
+    }
     Ok((changed, told.join(" ")))
 }

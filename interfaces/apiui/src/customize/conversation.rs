@@ -29,7 +29,7 @@ fn read(plan: &Plan, prompt: &str, history: &[Turn]) -> Outcome {
     }
     // An answer to our question: the wish that raised it, with the answer as its target.
     if let Some((wish, None)) = pending(history)
-        && (intent(&prompt).is_none() || is_target(plan, &prompt))
+        && (!is_wish(plan, &prompt) || is_target(plan, &prompt))
     {
         return understand(plan, &wish, Some(&prompt));
     }
@@ -39,6 +39,11 @@ fn read(plan: &Plan, prompt: &str, history: &[Turn]) -> Outcome {
         _ => None,
     };
     understand(plan, &prompt, answer.as_deref())
+}
+
+/// Whether a text is a wish of its own and no mere answer.
+fn is_wish(plan: &Plan, prompt: &str) -> bool {
+    intent(prompt).is_some() || matches!(understand(plan, prompt, None), Outcome::Edited { .. })
 }
 
 /// Some hosts append the prompt to the history before they send it.

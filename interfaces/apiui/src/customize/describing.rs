@@ -1,6 +1,6 @@
 //! Edits that describe an interface: headings, notes, probable keys, and the code of slots.
 
-use super::edit::{NotPossible, label};
+use super::naming::{NotPossible, label};
 use super::views;
 use crate::plan::words::line;
 use crate::plan::{Key, Plan, SlotCode, slots};

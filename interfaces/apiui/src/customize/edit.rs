@@ -1,141 +1,15 @@
-//! The edits of a plan, and what each does.
-//!
-//! Owns the JSON form in which a language model may return edits. Every name in an edit is looked up, never trusted.
+//! What each edit does to a plan. Every name in an edit is looked up, never trusted.
 
+use super::buttons;
+use super::cells;
 use super::describing;
 use super::fields;
+use super::naming::{NotPossible, join, label};
+use super::past;
+pub use super::plan_edit::PlanEdit;
+use super::rows;
 use super::views;
-use crate::plan::words::line;
 use crate::plan::{Column, Layout, List, Plan, Sort, Theme};
-use serde::{Deserialize, Serialize};
-use std::fmt;
-
-/// A change to a plan. Views and fields are named as the interface shows them, or by their own names.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "edit", rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
-pub enum PlanEdit {
-    /// Without fields: over every column that is in view.
-    AddSearch {
-        view: String,
-        #[serde(default)]
-        fields: Vec<String>,
-    },
-    RemoveSearch {
-        view: String,
-    },
-    AddFilter {
-        view: String,
-        field: String,
-    },
-    RemoveFilter {
-        view: String,
-        field: String,
-    },
-    Sort {
-        view: String,
-        field: String,
-        #[serde(default)]
-        descending: bool,
-    },
-    ClearSort {
-        view: String,
-    },
-    /// Without a view: everywhere.
-    PageSize {
-        #[serde(default)]
-        view: Option<String>,
-        size: u32,
-    },
-    Pagination {
-        on: bool,
-    },
-    ShowColumn {
-        view: String,
-        field: String,
-    },
-    HideColumn {
-        view: String,
-        field: String,
-    },
-    RenameColumn {
-        view: String,
-        field: String,
-        label: String,
-    },
-    /// Position 0 is the first.
-    MoveColumn {
-        view: String,
-        field: String,
-        position: usize,
-    },
-    Layout {
-        #[serde(default)]
-        view: Option<String>,
-        layout: Layout,
-    },
-    Theme {
-        theme: Theme,
-    },
-    Title {
-        title: String,
-    },
-    RenameView {
-        view: String,
-        title: String,
-    },
-    RemoveView {
-        view: String,
-    },
-    RestoreView {
-        view: String,
-    },
-    ReadOnly {
-        on: bool,
-    },
-    /// Without a field: no grouping.
-    GroupBy {
-        view: String,
-        #[serde(default)]
-        field: Option<String>,
-    },
-    /// The heading of a view in the menu; without one it stands under no heading.
-    GroupView {
-        view: String,
-        #[serde(default)]
-        group: String,
-    },
-    DescribeView {
-        view: String,
-        note: String,
-    },
-    /// The field that probably identifies an item. The page still asks before it uses the field.
-    Key {
-        view: String,
-        parameter: String,
-        field: String,
-    },
-    /// Code of a free change. Without code the slot is empty.
-    Slot {
-        slot: String,
-        #[serde(default)]
-        code: String,
-    },
-}
-
-/// Why an edit cannot be made, and what could be named instead.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotPossible {
-    pub message: String,
-    pub alternatives: Vec<String>,
-}
-
-impl fmt::Display for NotPossible {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for NotPossible {}
 
 const MAX_PAGE_SIZE: u32 = 1_000;
 
@@ -186,6 +60,31 @@ pub fn apply(plan: &mut Plan, edit: &PlanEdit) -> Result<String, NotPossible> {
             plan.resources[index].removed = false;
             Ok(format!("Restored {}.", plan.resources[index].title))
         }
+        PlanEdit::Undo => past::undo(plan),
+        _ => present(plan, edit),
+    }
+}
+
+/// How the rows of a view are chosen and shown.
+fn present(plan: &mut Plan, edit: &PlanEdit) -> Result<String, NotPossible> {
+    match edit {
+        PlanEdit::FixFilter { view, condition } => rows::fix_filter(plan, view, condition),
+        PlanEdit::ClearFilters { view, field } => rows::clear_filters(plan, view, field.as_deref()),
+        PlanEdit::SaveView { view, name, conditions } => rows::save_view(plan, view, name, conditions),
+        PlanEdit::RemoveSavedView { view, name } => rows::remove_saved(plan, view, name),
+        PlanEdit::Color { view, condition, tint, whole_row } => {
+            rows::color(plan, view, condition, *tint, *whole_row)
+        }
+        PlanEdit::ClearColors { view } => rows::clear_colors(plan, view),
+        PlanEdit::Format { view, field, format } => cells::format(plan, view, field, format.as_ref()),
+        PlanEdit::ShowName { view, field, on } => cells::show_name(plan, view, field, *on),
+        PlanEdit::ComputeColumn { view, label, how, fields, constant } => {
+            cells::compute(plan, view, label, *how, fields, *constant)
+        }
+        PlanEdit::AddAction { view, label, operation, constants } => {
+            buttons::add(plan, view, label, operation, constants)
+        }
+        PlanEdit::RemoveAction { view, label } => buttons::remove(plan, view, label),
         _ => in_list(plan, edit),
     }
 }
@@ -401,43 +300,10 @@ fn found_mut<'l>(list: &'l mut List, title: &str, name: &str) -> Result<&'l mut 
     Ok(&mut list.columns[index])
 }
 
-/// The longest name of a title, view or column.
-const MAX_LABEL: usize = 80;
-
-pub(super) fn label(text: &str) -> Result<String, NotPossible> {
-    let refused = |message: String| Err(NotPossible { message, alternatives: Vec::new() });
-    let length = text.trim().chars().count();
-    if length > MAX_LABEL {
-        return refused(format!("A name can have {MAX_LABEL} characters; this one has {length}."));
-    }
-    if text.chars().any(is_invisible) {
-        return refused("A name cannot hold control characters or invisible marks.".to_owned());
-    }
-    let label = line(text, MAX_LABEL);
-    if label.is_empty() {
-        return refused("A name cannot be empty.".to_owned());
-    }
-    Ok(label)
-}
-
-/// Characters that change how the text around them is shown.
-fn is_invisible(c: char) -> bool {
-    (c.is_control() && !c.is_whitespace())
-        || matches!(c, '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}')
-}
-
 fn theme_word(theme: Theme) -> &'static str {
     match theme {
         Theme::Light => "light",
         Theme::Dark => "dark",
         Theme::Auto => "system’s",
-    }
-}
-
-pub(super) fn join(words: &[String]) -> String {
-    match words {
-        [] => String::new(),
-        [one] => one.clone(),
-        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
     }
 }

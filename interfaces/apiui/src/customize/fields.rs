@@ -2,7 +2,7 @@
 //!
 //! Owns the comparison of names of fields: exact, then by label, then by last word, then as a slip of the pen.
 
-use super::edit::{NotPossible, join};
+use super::naming::{NotPossible, join};
 use super::views::plain;
 use crate::plan::List;
 use crate::read::nearest;
@@ -55,4 +55,10 @@ pub(super) fn find(list: &List, name: &str) -> Option<usize> {
             );
             slip.and_then(|slip| labels.iter().position(|label| label == slip))
         })
+}
+
+/// Whether a list has a field of exactly this name or label.
+pub(super) fn is_exact(list: &List, name: &str) -> bool {
+    let wanted = plain(name);
+    list.columns.iter().any(|column| plain(&column.field) == wanted || plain(&column.label) == wanted)
 }

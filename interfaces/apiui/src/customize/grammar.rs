@@ -214,7 +214,7 @@ const COLUMNS: [(&str, Make); 8] = [
         |c| Some(Intent::Group(text(c, "field"))),
     ),
     (
-        r"\bcolumns?\b(?P<mid>[^:]*?)\b(?:order|sequence)\b[^:]*?(?:to|as|should be|:|=|is) *(?P<list>.+)$",
+        r"\bcolumns?\b(?P<mid>[^:]*?)\b(?:order|sequence)\b[^:]*?(?:\b(?:to|as|should be|is)\b|:|=) *(?P<list>.+)$",
         |c| Some(Intent::OrderColumns(text(c, "list"))),
     ),
     (

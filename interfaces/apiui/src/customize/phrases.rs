@@ -156,7 +156,8 @@ fn ends_like_a_noun(text: &str) -> bool {
 fn begins_a_wish(text: &str) -> bool {
     const VERBS: &str = "add hide remove drop delete show display sort order group rename call move put make use switch change \
         set turn filter search restore bring enable disable include exclude reorder rearrange arrange place limit paginate \
-        ungroup clear title relabel label get create let don't unhide give keep omit undo";
+        ungroup clear title relabel label get create let don't unhide give keep omit undo color colour highlight format \
+        calculate compute save combine round";
     let mut words = text.split_whitespace();
     let first = words.next().unwrap_or_default().to_lowercase();
     // In a list of names "title" is a name.
@@ -214,4 +215,23 @@ fn plain_character(c: char) -> char {
         c if c.is_control() => ' ',
         c => c,
     }
+}
+
+/// Whether a quotation mark has no partner. A mark after a number means inches.
+pub(super) fn has_open_quote(prompt: &str) -> bool {
+    let mut before = ' ';
+    let mut straight = 0_usize;
+    let mut opened = 0_i32;
+    for c in prompt.chars() {
+        match c {
+            '"' if straight % 2 == 1 || !before.is_ascii_digit() => straight += 1,
+            '“' | '„' | '«' => opened += 1,
+            '”' | '»' => opened -= 1,
+            _ => {}
+        }
+        before = c;
+    }
+    // German quotes open low and close with the mark that opens English ones.
+    let is_german = prompt.contains('„') && prompt.contains('“');
+    straight % 2 == 1 || opened != 0 && !is_german
 }

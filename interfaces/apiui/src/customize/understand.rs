@@ -2,12 +2,14 @@
 //!
 //! Never guesses between two views: it asks, and the options are the real ones.
 
-use super::edit::{PlanEdit, apply, join};
+use super::edit::{PlanEdit, apply};
 use super::grammar::{Intent, intent};
 use super::meaning::{DESCENDING, DIRECTIONS, Wanted, by_number, fields_somewhere, is_all, is_view_phrase};
-use super::phrases::{bare, clauses, given_name, names};
+use super::naming::join;
+use super::past::remember;
+use super::phrases::{bare, clauses, given_name, has_open_quote, names};
 use super::{EXAMPLES, Outcome, Refusal, RefusalKind, fields, views};
-use crate::plan::{Layout, List, Plan, Theme};
+use crate::plan::{Condition, Layout, List, Plan, Theme};
 
 const MAX_OPTIONS: usize = 8;
 const PAGE_SIZES: [u32; 4] = [10, 25, 50, 100];
@@ -43,9 +45,12 @@ pub(super) fn understand(plan: &Plan, prompt: &str, answer: Option<&str>) -> Out
                     return Outcome::Refused(refusal(kind, problem.message, problem.alternatives));
                 }
             }
-            assume(&edit, &mut assumptions);
+            assume(&edit, &changed, &mut assumptions);
             edits.push(edit);
         }
+    }
+    if !edits.contains(&PlanEdit::Undo) {
+        remember(plan, &mut changed, &told.join(" "));
     }
     let description = match (told.is_empty(), changed == *plan) {
         (true, _) => "It is so already.".to_owned(),
@@ -55,29 +60,16 @@ pub(super) fn understand(plan: &Plan, prompt: &str, answer: Option<&str>) -> Out
     Outcome::Edited { plan: Box::new(changed), edits, description, assumptions }
 }
 
-/// Whether a quotation mark has no partner. A mark after a number means inches.
-fn has_open_quote(prompt: &str) -> bool {
-    let mut before = ' ';
-    let mut straight = 0_usize;
-    let mut opened = 0_i32;
-    for c in prompt.chars() {
-        match c {
-            '"' if straight % 2 == 1 || !before.is_ascii_digit() => straight += 1,
-            '“' | '„' | '«' => opened += 1,
-            '”' | '»' => opened -= 1,
-            _ => {}
-        }
-        before = c;
-    }
-    // German quotes open low and close with the mark that opens English ones.
-    let is_german = prompt.contains('„') && prompt.contains('“');
-    straight % 2 == 1 || opened != 0 && !is_german
-}
-
-fn assume(edit: &PlanEdit, assumptions: &mut Vec<String>) {
+fn assume(edit: &PlanEdit, changed: &Plan, assumptions: &mut Vec<String>) {
     let text = match edit {
         PlanEdit::AddSearch { .. } | PlanEdit::AddFilter { .. } => {
             "Filtering is client-side, on the rows that are loaded."
+        }
+        PlanEdit::FixFilter { .. } | PlanEdit::SaveView { .. } if !is_by_api(edit, changed) => {
+            "Rows are chosen among those that are loaded: pages that were not opened are not searched."
+        }
+        PlanEdit::ComputeColumn { .. } => {
+            "The column is computed in the page, from the rows that are loaded."
         }
         PlanEdit::Sort { .. } => "Sorting is client-side, on the rows that are loaded.",
         PlanEdit::GroupBy { field: Some(_), .. } => "Grouping is client-side, on the rows that are loaded.",
@@ -91,6 +83,18 @@ fn assume(edit: &PlanEdit, assumptions: &mut Vec<String>) {
     }
 }
 
+/// Whether the API itself chooses the rows of a filter or tab that was just made.
+fn is_by_api(edit: &PlanEdit, changed: &Plan) -> bool {
+    let (PlanEdit::FixFilter { view, .. } | PlanEdit::SaveView { view, .. }) = edit else { return false };
+    let list = views::find(changed, view, false).and_then(|index| changed.resources[index].list.as_ref());
+    let Some(list) = list else { return false };
+    let is_api = |conditions: &[Condition]| conditions.iter().all(|one| !one.parameter.is_empty());
+    match edit {
+        PlanEdit::FixFilter { .. } => list.conditions.last().is_some_and(|one| !one.parameter.is_empty()),
+        _ => list.saved.last().is_some_and(|saved| is_api(&saved.conditions)),
+    }
+}
+
 /// One clause of a wish, read against a plan.
 pub(super) struct Reader<'p> {
     pub plan: &'p Plan,
@@ -100,6 +104,9 @@ pub(super) struct Reader<'p> {
 
 impl Reader<'_> {
     fn edits(&self) -> Result<Vec<PlanEdit>, Halt> {
+        if let Some(edits) = self.request() {
+            return edits;
+        }
         let Some((intent, rest)) = intent(self.clause) else {
             return Err(Halt::Refuse(beyond(
                 "This goes beyond what is understood without a language model.",
@@ -225,6 +232,9 @@ impl Reader<'_> {
             field = field.replace(word, " ");
         }
         let mut field = bare(&field.split_whitespace().collect::<Vec<_>>().join(" "));
+        if field == "date" && fields_somewhere(self.plan, "date") != Some(true) {
+            field.clear();
+        }
         if field.is_empty() {
             let wanted = Wanted::of(&lower);
             let has = |list: &List| wanted.field(list).is_some();
@@ -364,6 +374,11 @@ impl Reader<'_> {
         let has_all = |list: &List| wanted.iter().all(|name| fields::find(list, name).is_some());
         let fitting: Vec<(usize, &List)> =
             lists.iter().copied().filter(|(_, list)| fits(list) && has_all(list)).collect();
+        // A list that has the very name is meant, and not one with a similar name.
+        let is_exact = |list: &List| wanted.iter().all(|name| fields::is_exact(list, name));
+        let has_exact = !wanted.is_empty() && fitting.iter().any(|(_, list)| is_exact(list));
+        let fitting: Vec<(usize, &List)> =
+            fitting.into_iter().filter(|(_, list)| !has_exact || is_exact(list)).collect();
         let text = format!("{text} {}", self.answer.unwrap_or_default());
         let chosen = match self.named_lists(&text, &lists, &fitting)? {
             Some(chosen) => chosen,
@@ -401,7 +416,7 @@ impl Reader<'_> {
         Ok(self.answer.and_then(|answer| by_number(answer, candidates)).map(|choice| vec![choice]))
     }
 
-    fn ask(&self, verb: &str, fitting: &[(usize, &List)]) -> Halt {
+    pub(super) fn ask(&self, verb: &str, fitting: &[(usize, &List)]) -> Halt {
         let titles: Vec<String> =
             fitting.iter().map(|(index, _)| format!("{} table", self.plan.resources[*index].title)).collect();
         let mut options: Vec<String> = titles.iter().take(MAX_OPTIONS).cloned().collect();
@@ -455,7 +470,7 @@ pub(super) fn each(fields: Vec<String>, make: impl Fn(String) -> PlanEdit) -> Ve
     fields.into_iter().map(make).collect()
 }
 
-fn refusal(kind: RefusalKind, message: String, alternatives: Vec<String>) -> Refusal {
+pub(super) fn refusal(kind: RefusalKind, message: String, alternatives: Vec<String>) -> Refusal {
     Refusal { kind, message, alternatives }
 }
 

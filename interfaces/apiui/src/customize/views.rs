@@ -2,9 +2,9 @@
 //!
 //! Owns the comparison of names of views, as edits write them and as people do.
 
-use super::edit::NotPossible;
+use super::naming::NotPossible;
 use crate::plan::words::{singular, split};
-use crate::plan::{Plan, Resource};
+use crate::plan::{List, Plan, Resource};
 use crate::read::nearest;
 
 /// The index of a view by its title, singular or id. `removed` says which of the two kinds is meant.
@@ -95,4 +95,16 @@ fn titles(plan: &Plan, removed: bool) -> Vec<String> {
 /// A name for comparison: its words in the singular, without case or separators.
 pub(super) fn plain(name: &str) -> String {
     split(name).iter().map(|word| singular(&word.to_lowercase())).collect()
+}
+
+/// The list of a view that is shown, with the view's title.
+pub(super) fn list_mut<'p>(plan: &'p mut Plan, view: &str) -> Result<(String, &'p mut List), NotPossible> {
+    let index = named(plan, view, false)?;
+    let alternatives = if plan.resources[index].list.is_some() { Vec::new() } else { lists(plan) };
+    let resource = &mut plan.resources[index];
+    let title = resource.title.clone();
+    match &mut resource.list {
+        Some(list) => Ok((title, list)),
+        None => Err(NotPossible { message: format!("{title} has no table."), alternatives }),
+    }
 }

@@ -3,8 +3,8 @@
 //! Owns the verbs that names and summaries begin with. `PUT /branches/{branch}` that is called `resetBranch` is no edit. Where
 //! the name says nothing, the method decides; a `POST` to an item says nothing, so its name has to.
 
-use super::keys::normalized;
 use super::models::Models;
+use super::paths::normalized;
 use super::roles;
 use super::words::{shorten_note, singular, split};
 use crate::spec::{Endpoint, Model};
@@ -169,14 +169,14 @@ pub(super) fn makes_item(endpoint: &Endpoint) -> bool {
 
 /// The last word of the collection that a path ends with, in the singular.
 fn thing(endpoint: &Endpoint) -> Option<String> {
-    let path = super::grouping::segments(&endpoint.path);
+    let path = super::paths::segments(&endpoint.path);
     let last = path.iter().rev().find(|segment| !segment.contains('{'))?;
     split(last).last().map(|word| singular(&word.to_lowercase()))
 }
 
 /// The words of a path and of its tag: verbs among them are nouns.
 fn nouns(endpoint: &Endpoint) -> Vec<String> {
-    super::grouping::segments(&endpoint.path)
+    super::paths::segments(&endpoint.path)
         .iter()
         .flat_map(|segment| split(segment))
         .chain(endpoint.tag.iter().flat_map(|tag| split(tag)))
@@ -271,7 +271,7 @@ pub(super) fn destroys(endpoint: &Endpoint) -> bool {
         return true;
     }
     let action = endpoint.path.split_once("Action=").map(|(_, action)| action);
-    let last = super::grouping::segments(&endpoint.path).last().copied().filter(|last| !last.contains('{'));
+    let last = super::paths::segments(&endpoint.path).last().copied().filter(|last| !last.contains('{'));
     let id = endpoint.operation_id.as_deref();
     let is_removal = |name: Option<&str>| name.is_some_and(roles::is_removal);
     if matches!(endpoint.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE" | "QUERY") {

@@ -4,12 +4,15 @@
 //! column leads to its item, so it says which one that is.
 
 use super::models::Models;
-use super::words::{humanize, line};
+use super::words::{humanize, line, split};
 use super::{Column, Display};
 use crate::spec::{Kind, Model};
 
 const IN_VIEW: usize = 7;
 const MAX_COLUMNS: usize = 80;
+/// Longer enumerations (countries, currencies) are not copied into columns.
+const MAX_CHOICES: usize = 24;
+const MAX_CHOICE: usize = 60;
 /// Objects whose fields are the thing's own.
 const FOLDED: [&str; 6] = ["attributes", "metadata", "properties", "fields", "spec", "status"];
 
@@ -19,7 +22,9 @@ pub const WHOLE: &str = "";
 pub(super) fn columns<'s>(models: &Models<'s>, item: &'s Model) -> Vec<Column> {
     let Some(object) = models.object(item) else {
         let display = display(models, WHOLE, item);
-        return vec![Column { field: WHOLE.to_owned(), label: "Value".to_owned(), display, hidden: false }];
+        let choices = listed_values(models, item);
+        let label = "Value".to_owned();
+        return vec![Column { field: WHOLE.to_owned(), label, display, choices, ..Column::default() }];
     };
     let mut columns: Vec<(u8, Column)> = Vec::new();
     for (name, property) in &object.properties {
@@ -33,15 +38,18 @@ pub(super) fn columns<'s>(models: &Models<'s>, item: &'s Model) -> Vec<Column> {
                 Some(inner) => (format!("{name}.{inner}"), Display::Text),
                 None => (name.clone(), display),
             };
-        columns.push((rank(name, display), Column { hidden, ..column(field, humanize(name), display) }));
+        let choices = if display == Display::Choice { listed_values(models, property) } else { Vec::new() };
+        let column = Column { hidden, choices, ..column(field, humanize(name), display) };
+        columns.push((rank(name, display), column));
         let folded = FOLDED.contains(&name.as_str()).then(|| models.object(property)).flatten();
         for (inner, property) in folded.into_iter().flat_map(|inner| &inner.properties).take(20) {
             let display = self::display(models, inner, property);
             if is_simple(display) {
-                columns.push((
-                    rank(inner, display) + 1,
-                    column(format!("{name}.{inner}"), humanize(inner), display),
-                ));
+                let choices =
+                    if display == Display::Choice { listed_values(models, property) } else { Vec::new() };
+                let column =
+                    Column { choices, ..self::column(format!("{name}.{inner}"), humanize(inner), display) };
+                columns.push((rank(inner, display) + 1, column));
             }
         }
     }
@@ -49,17 +57,26 @@ pub(super) fn columns<'s>(models: &Models<'s>, item: &'s Model) -> Vec<Column> {
         columns[index].0 = 0;
     }
     name_before_uuid(object, &mut columns);
+    if object.properties.values().any(|property| property.graphql_type.is_some()) {
+        by_importance(&mut columns);
+    }
     distinct_labels(&mut columns);
     // A stable sort keeps the order of the document within a rank.
     columns.sort_by_key(|(rank, _)| *rank);
+    let mut columns: Vec<Column> = columns.into_iter().map(|(_, column)| column).collect();
+    hide_the_rest(&mut columns);
+    columns
+}
+
+/// The first columns that are simple stay in view.
+fn hide_the_rest(columns: &mut [Column]) {
     let mut shown = 0;
-    let simple = columns.iter().filter(|(_, column)| is_simple(column.display)).count();
-    for (_, column) in &mut columns {
+    let simple = columns.iter().filter(|column| is_simple(column.display)).count();
+    for column in columns {
         let fits = is_simple(column.display) || simple < 3;
         column.hidden |= !fits || shown >= IN_VIEW;
         shown += usize::from(!column.hidden);
     }
-    columns.into_iter().map(|(_, column)| column).collect()
 }
 
 /// What another thing is called, where an item refers to it as a whole: its name stands for it.
@@ -84,6 +101,38 @@ fn name_before_uuid(object: &Model, columns: &mut [(u8, Column)]) {
         for (rank, _) in columns.iter_mut().filter(|(_, column)| is_uuid(column)) {
             *rank = NAME + 1;
         }
+    }
+}
+
+/// Fields of a GraphQL type often stand in the order of the alphabet, so their order says nothing: name, status, people, dates
+/// and money come first, and an opaque id after them where there is a name.
+fn by_importance(columns: &mut [(u8, Column)]) {
+    let has_name = columns.iter().any(|(rank, column)| *rank == NAME && !column.hidden);
+    for (rank, column) in columns.iter_mut().filter(|(rank, _)| *rank != NAME) {
+        let name = column.field.split('.').next().unwrap_or_default();
+        let words: Vec<String> = split(name).iter().map(|word| word.to_lowercase()).collect();
+        let has = |some: &[&str]| words.iter().any(|word| some.contains(&word.as_str()));
+        let is_time = matches!(column.display, Display::Date | Display::Datetime);
+        *rank = match name.to_lowercase().as_str() {
+            "id" | "uuid" if has_name => LINK,
+            "id" | "uuid" => 0,
+            _ if !is_simple(column.display) => 9,
+            "identifier" | "number" | "key" | "code" => STATE,
+            _ if has(&["status", "state", "priority", "type", "kind", "stage"]) => STATE,
+            _ if has(&[
+                "assignee", "owner", "author", "creator", "customer", "user", "reporter", "manager",
+            ]) =>
+            {
+                3
+            }
+            _ if has(&["due", "deadline"]) || is_time && has(&["start", "end"]) => 3,
+            _ if has(&["amount", "total", "price", "cost", "balance", "budget", "estimate"]) => 3,
+            _ if is_time && has(&["created", "updated", "date", "published"]) => 4,
+            _ if column.display == Display::Email => 4,
+            _ if has(&["url", "link", "uri", "avatar", "image", "icon", "color"]) => LINK,
+            _ if column.display == Display::Boolean => 6,
+            _ => (*rank).clamp(5, 9),
+        };
     }
 }
 
@@ -135,7 +184,15 @@ fn is_never_asked_for(property: &Model) -> bool {
 }
 
 fn column(field: String, label: String, display: Display) -> Column {
-    Column { field: line(&field, 200), label, display, hidden: false }
+    Column { field: line(&field, 200), label, display, ..Column::default() }
+}
+
+/// The values of an enumeration, where they are few and short enough to be named in a request.
+fn listed_values<'s>(models: &Models<'s>, model: &'s Model) -> Vec<String> {
+    let values = &models.resolve(model).enum_values;
+    let texts = values.iter().filter_map(|value| value.as_str().filter(|text| text.len() <= MAX_CHOICE));
+    let texts: Vec<String> = texts.map(str::to_owned).collect();
+    if values.len() <= MAX_CHOICES { texts } else { Vec::new() }
 }
 
 fn is_simple(display: Display) -> bool {

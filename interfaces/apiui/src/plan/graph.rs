@@ -7,7 +7,7 @@ use super::grouping::Group;
 use super::models::Models;
 use super::roles::{self, Verb};
 use super::selecting::{self, Item, Trust};
-use super::words::{humanize, plural, singular, split};
+use super::words::{humanize, is_key, plural, singular, split, squeezed};
 use crate::spec::{GraphOperation, Kind, Model, Spec};
 use indexmap::IndexMap;
 use std::collections::HashMap;
@@ -28,11 +28,7 @@ pub(super) fn groups<'s>(spec: &'s Spec, models: &Models<'s>, offset: usize) -> 
     {
         let entity = result(models, operation).entity.filter(|name| !is_envelope(name));
         if let Some(entity) = entity {
-            groups
-                .entry(selecting::squeezed(entity))
-                .or_insert_with(|| named(entity))
-                .members
-                .push(offset + index);
+            groups.entry(squeezed(entity)).or_insert_with(|| named(entity)).members.push(offset + index);
         }
     }
     leftovers(&mut groups, &all, offset);
@@ -60,7 +56,7 @@ fn around_queries<'s>(
     for (index, operation) in all.iter().enumerate().filter(|(_, operation)| operation.kind == "query") {
         let result = result(models, operation);
         let Some(entity) = result.entity else { continue };
-        let group = groups.entry(selecting::squeezed(entity)).or_insert_with(|| named(entity));
+        let group = groups.entry(squeezed(entity)).or_insert_with(|| named(entity));
         group.members.push(offset + index);
         let is_better = |current: Option<usize>| {
             current.is_none_or(|current| rank(operation, entity) < rank(all[current - offset], entity))
@@ -148,7 +144,7 @@ fn item_of<'s>(models: &Models<'s>, entity: &str) -> Option<Item<'s>> {
     let model = models.named(entity)?;
     let attributes = model.properties.get("attributes").filter(|_| entity != plain_name(entity));
     let record = attributes.map_or(model, |attributes| models.resolve(attributes));
-    Some(Item { own: selecting::squeezed(plain_name(entity)), model, record })
+    Some(Item { own: squeezed(plain_name(entity)), model, record })
 }
 
 /// The operations that play a part in a group, with how well they do.
@@ -172,7 +168,7 @@ impl Parts {
             .chain(name.noun.strip_suffix("item").map(str::to_owned))
             .find(|name| groups.contains_key(name));
         let by_result = || {
-            let entity = selecting::squeezed(result(models, operation).entity?);
+            let entity = squeezed(result(models, operation).entity?);
             groups
                 .contains_key(&entity)
                 .then_some(entity)
@@ -278,7 +274,7 @@ fn payload<'s>(
     let object = models.object(model)?;
     object.properties.values().find_map(|property| {
         let item = models.item(property).unwrap_or(property);
-        let name = selecting::squeezed(models.name(item)?);
+        let name = squeezed(models.name(item)?);
         groups.contains_key(&name).then_some(name)
     })
 }
@@ -307,12 +303,4 @@ fn leftovers<'s>(groups: &mut IndexMap<String, Group<'s>>, all: &[&'s GraphOpera
 /// A type that only carries an answer.
 fn is_envelope(name: &str) -> bool {
     ["Payload", "Result", "Response", "Output", "Error", "Connection"].iter().any(|end| name.ends_with(end))
-}
-
-pub(super) fn is_key(name: &str) -> bool {
-    let lower = name.to_lowercase();
-    matches!(
-        lower.as_str(),
-        "id" | "uuid" | "slug" | "key" | "name" | "login" | "username" | "code" | "number"
-    ) || lower.ends_with("id")
 }

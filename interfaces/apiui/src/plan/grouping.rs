@@ -3,10 +3,11 @@
 //! Owns the reading of paths: which are collections, which are items, which are actions. Invariant: every
 //! endpoint is in exactly one group.
 
-use super::lists;
+use super::lists::{self, answers_list};
 use super::merging;
 use super::models::{Models, success};
 use super::parts::Roles;
+use super::paths::{Placed, Scope, is_parameter, is_version, segments};
 use super::rpc;
 use super::selecting::Selected;
 use super::words::{humanize, line, plural, singular, split};
@@ -38,20 +39,6 @@ pub(super) struct Group<'s> {
     pub body_key: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope {
-    Collection,
-    CollectionAction,
-    Item,
-    ItemAction,
-    Loose,
-}
-
-pub(super) struct Placed {
-    pub index: usize,
-    pub scope: Scope,
-}
-
 pub(super) fn groups<'s>(spec: &'s Spec, models: &Models<'s>) -> Vec<Group<'s>> {
     let endpoints = &spec.endpoints;
     let paths: Vec<Vec<&str>> = endpoints.iter().map(|endpoint| segments(&endpoint.path)).collect();
@@ -77,33 +64,6 @@ pub(super) fn groups<'s>(spec: &'s Spec, models: &Models<'s>) -> Vec<Group<'s>> 
         .collect();
     pluralize(&mut groups, models, endpoints);
     groups
-}
-
-/// The parts of a path; a format at its end, as in `{Sid}.json`, is not one of them.
-pub(super) fn segments(path: &str) -> Vec<&str> {
-    let path = path.split(['?', '#']).next().unwrap_or_default();
-    let path = [".json", ".xml"].iter().find_map(|end| path.strip_suffix(end)).unwrap_or(path);
-    path.split('/').filter(|segment| !segment.is_empty()).collect()
-}
-
-pub(super) fn is_parameter(segment: &str) -> bool {
-    segment.starts_with('{') && segment.ends_with('}')
-}
-
-/// `v1`, `v2.1`, `v1beta1`: the same things in another version of the API.
-pub(super) fn is_version(segment: &str) -> bool {
-    let mut rest = segment.strip_prefix(['v', 'V']).unwrap_or_default().chars();
-    rest.next().is_some_and(|first| first.is_ascii_digit())
-        && segment.len() <= 10
-        && rest.all(|c| c.is_ascii_digit() || c == '.' || "alphabet".contains(c))
-}
-
-/// The number of the newest version in a path; one without a version is the oldest.
-pub(super) fn version(path: &str) -> u32 {
-    let digits =
-        |segment: &str| -> String { segment[1..].chars().take_while(char::is_ascii_digit).collect() };
-    let found = path.split('/').filter(|segment| is_version(segment));
-    found.filter_map(|segment| digits(segment).parse().ok()).max().unwrap_or(0)
 }
 
 /// The key of a path: parameters without their names, and no versions.
@@ -139,11 +99,6 @@ fn collections(endpoints: &[Endpoint], paths: &[Vec<&str>], models: &Models) -> 
         }
     }
     found
-}
-
-pub(super) fn answers_list(endpoint: &Endpoint, models: &Models) -> bool {
-    let answer = success(endpoint).and_then(|response| response.schema.as_ref());
-    answer.is_some_and(|answer| lists::find(models, answer, lists::Eager::No).is_some())
 }
 
 /// The deepest collection of a path, and what the rest of the path says.

@@ -3,7 +3,7 @@
 //! Owns the last look before anything is printed, for plans of any origin. Invariant: no printed view edits or deletes an item
 //! by an operation whose key or filter would be empty.
 
-use super::keys::normalized;
+use super::paths::normalized;
 use super::{Input, InputKind, InputPlace, Operation, Plan, Resource, Shape};
 
 impl Plan {
@@ -28,7 +28,7 @@ impl Plan {
     }
 
     /// Whether an operation that edits or deletes an item of the resource names the item.
-    pub(super) fn is_keyed(&self, resource: &Resource, index: usize) -> bool {
+    pub(crate) fn is_keyed(&self, resource: &Resource, index: usize) -> bool {
         let Some(operation) = self.operations.get(index) else { return false };
         if operation.query_text.is_empty() {
             return !operation.selectors.is_empty() || self.names_item(resource, operation);

@@ -4,9 +4,10 @@
 //! guessed follows from a name, a link, a schema or an example of the specification, for each operation that it is used
 //! for; writes use no other.
 
+use super::paths::normalized;
 use super::selecting::Selected;
-use super::words::split;
-use super::{Input, InputPlace, Key, Operation, Resource, graph};
+use super::words::{is_key, split};
+use super::{Input, InputPlace, Key, Operation, Resource};
 use crate::spec::{Kind, Model, Parameter, ResponseLink, Spec};
 use std::collections::HashMap;
 
@@ -118,7 +119,7 @@ impl Places {
     /// Whose key a parameter of a path is; `None` for what comes with the list.
     fn whose(&self, path: &str, name: &str) -> Option<Whose> {
         let braces = format!("{{{name}}}");
-        let parts: Vec<&str> = super::grouping::segments(path);
+        let parts: Vec<&str> = super::paths::segments(path);
         let at = parts.iter().position(|part| part.contains(&braces))?;
         let prefix = normalized(&format!("/{}", parts[..=at].join("/")));
         if self.list.as_ref().is_some_and(|list| list.starts_with(&prefix)) {
@@ -144,25 +145,6 @@ enum Whose {
     Other,
 }
 
-/// The parts of a path without versions and without the names of parameters.
-pub(super) fn normalized(path: &str) -> Vec<String> {
-    let parts = super::grouping::segments(path);
-    let is_all_version = parts.iter().all(|part| super::grouping::is_version(part));
-    let kept = parts.into_iter().filter(|part| is_all_version || !super::grouping::is_version(part));
-    kept.map(|part| {
-        let mut out = String::new();
-        let mut is_inside = false;
-        for c in part.chars() {
-            is_inside = if c == '{' { true } else { is_inside && c != '}' };
-            if !is_inside || c == '{' {
-                out.push(c);
-            }
-        }
-        out
-    })
-    .collect()
-}
-
 /// Whose key an input can be.
 fn whose(known: &Known, places: &Places, sources: &Sources, index: usize, input: &Input) -> Option<Whose> {
     let Known { resource, all, item, .. } = known;
@@ -184,12 +166,10 @@ fn whose(known: &Known, places: &Places, sources: &Sources, index: usize, input:
             });
             (asked && sources.spec.endpoints.get(index).is_some()).then_some(Whose::Other)
         }
-        InputPlace::Variable if is_detail && input.required => {
-            graph::is_key(&input.name).then_some(Whose::Own)
-        }
+        InputPlace::Variable if is_detail && input.required => is_key(&input.name).then_some(Whose::Own),
         // An optional variable is a key only under the very name of the field.
         InputPlace::Variable if is_detail => {
-            (graph::is_key(&input.name) && item.properties.contains_key(&input.name)).then_some(Whose::Own)
+            (is_key(&input.name) && item.properties.contains_key(&input.name)).then_some(Whose::Own)
         }
         _ => None,
     }

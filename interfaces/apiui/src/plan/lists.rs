@@ -3,8 +3,8 @@
 //! Owns the knowledge of envelopes. Knows no operation.
 
 use super::connection::connection;
-use super::models::Models;
-use crate::spec::{Kind, Model};
+use super::models::{Models, success};
+use crate::spec::{Endpoint, Kind, Model};
 
 /// Whether any list inside an object makes the answer a list: right for `GET /things`, wrong for
 /// `GET /things/{id}` whose thing may hold a list of tags.
@@ -152,4 +152,10 @@ fn in_object<'s>(
         is_connection: false,
         has_total: false,
     })
+}
+
+/// Whether an endpoint answers with a list.
+pub(super) fn answers_list(endpoint: &Endpoint, models: &Models) -> bool {
+    let answer = success(endpoint).and_then(|response| response.schema.as_ref());
+    answer.is_some_and(|answer| find(models, answer, Eager::No).is_some())
 }

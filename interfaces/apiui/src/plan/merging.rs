@@ -2,7 +2,7 @@
 //!
 //! Owns when a group joins another one and when it is split. Invariant: no endpoint is lost or doubled.
 
-use super::grouping::{Placed, Scope, is_version, segments};
+use super::paths::{Placed, Scope, is_version, segments};
 use super::words::{singular, split};
 use crate::spec::Endpoint;
 use indexmap::IndexMap;

@@ -24,6 +24,7 @@ mod models;
 mod operations;
 mod paging;
 mod parts;
+mod paths;
 mod references;
 mod relations;
 mod resources;
@@ -31,13 +32,21 @@ mod roles;
 mod rpc;
 mod selecting;
 mod servers;
+mod showing;
 pub mod slots;
 mod validate;
 pub mod words;
 
-pub use forms::*;
-pub use model::*;
+pub use forms::{Alternative, BodyForm, BodyKind, Input, InputKind, InputPlace, Shape};
+pub use model::{
+    AnswerNote, Column, Display, FixedHeader, Flow, Incoming, Key, Layout, List, Operation, Paging,
+    PagingStyle, Plan, Relation, Resource, Scheme, SchemeKind, ServerChoice, TemplateVariable, Theme,
+};
 pub use servers::is_address;
+pub use showing::{
+    Action, Calculation, ColorRule, Computed, Condition, Constant, FormatKind, PastChange, PastPart,
+    SavedView, Sort, Test, Tint, ValueFormat,
+};
 pub use slots::SlotCode;
 pub use validate::Invalid;
 

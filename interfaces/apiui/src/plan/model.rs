@@ -4,6 +4,7 @@
 
 use super::SlotCode;
 use super::forms::{BodyForm, Input, InputPlace, Shape};
+use super::showing::{Action, ColorRule, Computed, Condition, PastChange, SavedView, Sort, ValueFormat};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -56,6 +57,9 @@ pub struct Plan {
     /// Code of free changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slots: Vec<SlotCode>,
+    /// What the last changes replaced, the newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub past: Vec<PastChange>,
     pub assumptions: Vec<String>,
 }
 
@@ -231,6 +235,16 @@ pub struct List {
     /// Differs from the plan's layout where a wish asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<Layout>,
+    /// Fixed filters: rows that do not meet all of them are not shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub saved: Vec<SavedView>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub colors: Vec<ColorRule>,
+    /// Buttons over the selected rows and on the page of an item.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<Action>,
 }
 
 impl List {
@@ -241,14 +255,6 @@ impl List {
         // The cast ends at the largest number there is.
         input.maximum.filter(|maximum| *maximum >= 1.0).map(|maximum| maximum as u32)
     }
-}
-
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Sort {
-    pub field: String,
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub descending: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -309,6 +315,16 @@ pub struct Column {
     pub display: Display,
     #[serde(default, skip_serializing_if = "is_false")]
     pub hidden: bool,
+    /// The values that the specification lists.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<ValueFormat>,
+    /// The name of the item that the key leads to is shown in its place.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub named: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub computed: Option<Computed>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

@@ -23,7 +23,7 @@ impl<'s> Models<'s> {
 
     /// Whether there is a model of this name, in lower case and in one word.
     pub(super) fn is_type(&self, name: &str) -> bool {
-        let names = || self.by_name.keys().map(|name| super::selecting::squeezed(name)).collect();
+        let names = || self.by_name.keys().map(|name| super::words::squeezed(name)).collect();
         self.plain_names.get_or_init(names).contains(name)
     }
 

@@ -3,9 +3,9 @@
 //! Owns the choice; where an endpoint belongs is in `grouping`, and whether its name agrees in `agreeing`.
 
 use super::agreeing;
-use super::grouping::{Placed, Scope, answers_list, is_parameter, is_version, segments, version};
-use super::lists;
+use super::lists::{self, answers_list};
 use super::models::{Models, success};
+use super::paths::{Placed, Scope, is_parameter, is_version, segments, version};
 use super::rpc::{self, Action};
 use crate::spec::{Endpoint, Model};
 

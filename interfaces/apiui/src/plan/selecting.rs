@@ -5,7 +5,7 @@
 
 use super::models::Models;
 use super::roles;
-use super::words::{singular, split};
+use super::words::{singular, split, squeezed};
 use crate::spec::{GraphOperation, Kind, Model, Parameter};
 
 /// Arguments that choose rows.
@@ -361,7 +361,7 @@ pub(super) fn guarded<'s>(models: &Models<'s>, operation: &'s GraphOperation) ->
         let Some(schema) = &arg.schema else { continue };
         let target = models.resolve(schema);
         let name = squeezed(&arg.name);
-        let is_key = is_told && (super::graph::is_key(&arg.name) && arg.required || name.ends_with("ids"))
+        let is_key = is_told && (super::words::is_key(&arg.name) && arg.required || name.ends_with("ids"))
             || changes_rows && ["ids", "uuids", "keys"].contains(&name.as_str());
         let is_choice = chooses(models, &arg.name, schema, arg.required);
         if is_key && target.properties.is_empty()
@@ -376,7 +376,7 @@ pub(super) fn guarded<'s>(models: &Models<'s>, operation: &'s GraphOperation) ->
             let is_text = models.resolve(property).kind == Kind::String;
             let is_choice =
                 chooses(models, inner, property, is_required) && (is_required || !has_id && !is_text);
-            let is_key = is_told && is_required && super::graph::is_key(inner);
+            let is_key = is_told && is_required && super::words::is_key(inner);
             if changes_rows && is_choice || is_key {
                 paths.push(vec![arg.name.clone(), inner.clone()]);
             }
@@ -473,8 +473,4 @@ pub(super) fn record<'s>(models: &Models<'s>, operation: &'s GraphOperation, ite
         }
     }
     best.1
-}
-
-pub(super) fn squeezed(name: &str) -> String {
-    split(name).concat().to_lowercase()
 }

@@ -2,12 +2,13 @@
 //!
 //! Owns the bounds: indexes in range, sizes sane. Types are already right, since serde read it.
 
-use super::{Input, Operation, Plan, Resource, SlotCode, VERSION, slots};
+use super::{Action, Condition, Input, List, Operation, Plan, Resource, SlotCode, VERSION, slots};
 use std::fmt;
 
 const MAX_RESOURCES: usize = 20_000;
 const MAX_OPERATIONS: usize = 50_000;
 const MAX_DEPTH: usize = 24;
+const MAX_VALUES: usize = 100;
 
 /// Why a plan is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +89,29 @@ impl Plan {
         input.item.as_ref().map_or(Ok(()), |item| self.input(item, depth + 1))
     }
 
+    /// Conditions hold plain values; buttons call operations that name the item.
+    fn presented(&self, resource: &Resource, list: &List) -> Result<(), Invalid> {
+        let is_plain = |condition: &Condition| {
+            let is_scalar =
+                |value: &serde_json::Value| value.is_string() || value.is_number() || value.is_boolean();
+            condition.values.len() <= MAX_VALUES && condition.values.iter().all(is_scalar)
+        };
+        let saved = list.saved.iter().flat_map(|saved| &saved.conditions);
+        let colors = list.colors.iter().map(|rule| &rule.condition);
+        if !list.conditions.iter().chain(saved).chain(colors).all(is_plain) {
+            return Err(Invalid("a condition holds more than plain values".to_owned()));
+        }
+        let is_safe = |action: &Action| {
+            self.operations.get(action.operation).is_some_and(|operation| operation.writes)
+                && resource.operations.contains(&action.operation)
+                && self.is_keyed(resource, action.operation)
+        };
+        if !list.actions.iter().all(is_safe) {
+            return Err(Invalid("a button would change rows without saying which".to_owned()));
+        }
+        Ok(())
+    }
+
     fn resource(&self, resource: &Resource) -> Result<(), Invalid> {
         let roles = [resource.detail, resource.creates, resource.edits, resource.deletes];
         let list = resource.list.as_ref().map(|list| list.operation);
@@ -97,6 +121,9 @@ impl Plan {
         }
         if resource.relations.iter().any(|relation| relation.resource >= self.resources.len()) {
             return Err(Invalid("a view leads to one that is not there".to_owned()));
+        }
+        if let Some(list) = &resource.list {
+            self.presented(resource, list)?;
         }
         if self.guarded(resource).is_some() {
             let title = &resource.title;

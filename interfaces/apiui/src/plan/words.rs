@@ -216,6 +216,20 @@ pub fn markdown(text: Option<&str>, limit: usize) -> String {
     short.trim().to_owned()
 }
 
+/// A name for comparison: without case and separators.
+pub(crate) fn squeezed(name: &str) -> String {
+    split(name).concat().to_lowercase()
+}
+
+/// Whether a field or argument of this name probably identifies an item.
+pub(super) fn is_key(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    matches!(
+        lower.as_str(),
+        "id" | "uuid" | "slug" | "key" | "name" | "login" | "username" | "code" | "number"
+    ) || lower.ends_with("id")
+}
+
 /// Tags are cut out; addresses in angle brackets stay.
 fn without_tags(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -141,6 +141,9 @@ fn tail(out: &mut String, plan: &Plan) {
     if !plan.slots.is_empty() {
         let _ = writeln!(out, "  \"slots\": {},", json(&plan.slots));
     }
+    if !plan.past.is_empty() {
+        let _ = writeln!(out, "  \"past\": {},", json(&plan.past));
+    }
     let _ = write!(
         out,
         "  \"webhooks\": {},\n  \"assumptions\": {}\n}};\n",

@@ -125,7 +125,7 @@ fn data_of(plan: &Plan, resource: &Resource) -> String {
 fn about(plan: &Plan) -> String {
     let mut value = json(plan);
     if let Value::Object(map) = &mut value {
-        for name in ["resources", "operations", "shapes", "schemes", "slots"] {
+        for name in ["resources", "operations", "shapes", "schemes", "slots", "past"] {
             map.shift_remove(name);
         }
     }

@@ -3,7 +3,8 @@
 //! Owns the meaning of GraphQL types. Type references are kept as GraphQL writes them (`[ID!]!`), which is
 //! short, exact and what a query has to repeat.
 
-use super::{Reading, Unusable, no_operations};
+use super::reading::no_operations;
+use super::{Reading, Unusable};
 use crate::problem::{Problem, ProblemKind, ProblemLocation, excerpt};
 use crate::spec::{Format, GraphOperation, Kind, Metadata, Model, Parameter, Spec};
 use indexmap::IndexMap;

@@ -4,12 +4,14 @@
 //! cut off. What the form has lost (content types, AND and OR of security) is assumed, and said.
 
 use super::facets::kind_named;
+use super::reading::no_operations;
 use super::refs::last_segment;
 use super::value::{entries, flag, list, size, text, text_of, texts};
-use super::{Reading, Unusable, no_operations, operation, security};
+use super::{Reading, Unusable, operation, security};
 use crate::problem::{Problem, ProblemKind, ProblemLocation};
 use crate::spec::*;
 use indexmap::IndexMap;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::HashSet;
 
@@ -17,6 +19,14 @@ const MAX_DEPTH: usize = 48;
 
 pub(super) fn read(value: &Value) -> Result<Reading, Unusable> {
     Ok(Reading { spec: spec(value)?, warnings: Vec::new() })
+}
+
+impl<'de> Deserialize<'de> for Spec {
+    /// Reads our own form and any host's: leniently, field by field.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        spec(&value).map_err(serde::de::Error::custom)
+    }
 }
 
 /// The specification as sent by a host, or as serialized by us.
@@ -339,7 +349,7 @@ fn complete(spec: &mut Spec) {
 
 /// Servers in our own form, where variables are a list, or in OpenAPI's, where they are a map.
 fn servers(value: &Value) -> Vec<Server> {
-    let mut servers = super::openapi::servers(value);
+    let mut servers = super::dialect::servers(value);
     let given = list(value, "servers").iter().filter(|server| text(server, "url").is_some());
     for (server, given) in servers.iter_mut().zip(given) {
         let variable = |value: &Value| {

@@ -3,21 +3,17 @@
 //! Owns the order of work and the verdict whether the document can be used. A document with a fault is used
 //! without the faulty part, which is a warning, unless nothing whole would be left.
 
+use super::dialect::{Dialect, servers};
 use super::operation::{self, Context, METHODS};
+use super::reading::no_operations;
 use super::refs::Documents;
 use super::schema::Schemas;
-use super::value::{entries, list, text, text_of, texts};
-use super::{Load, Reading, Unusable, no_operations, security, swagger2};
+use super::value::{entries, list, text, text_of};
+use super::{Load, Reading, Unusable, security, swagger2};
 use crate::problem::{Problem, ProblemKind, ProblemLocation, Severity};
-use crate::spec::{Endpoint, Format, Metadata, Server, ServerVariable, Spec, Webhook};
+use crate::spec::{Endpoint, Format, Metadata, Server, Spec, Webhook};
 use serde_json::Value;
 use std::borrow::Cow;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dialect {
-    Openapi3,
-    Swagger2,
-}
 
 pub(super) fn read(
     value: Cow<'_, Value>,
@@ -64,24 +60,6 @@ pub(super) fn read(
     note_assumptions(&mut spec, root, &problems);
     problems.extend(super::lint::lint(&spec));
     Ok(Reading { spec, warnings: problems })
-}
-
-/// The servers of a document, path item or operation.
-pub(super) fn servers(object: &Value) -> Vec<Server> {
-    let one = |value: &Value| -> Option<Server> {
-        let variable = |(name, value): (&String, &Value)| ServerVariable {
-            name: name.clone(),
-            default: value.get("default").and_then(text_of).unwrap_or_default(),
-            choices: texts(value, "enum"),
-            description: text(value, "description"),
-        };
-        Some(Server {
-            url: text(value, "url")?,
-            description: text(value, "description"),
-            variables: entries(value, "variables").into_iter().flatten().map(variable).collect(),
-        })
-    };
-    list(object, "servers").iter().filter_map(one).collect()
 }
 
 fn check_structure(root: &Value, dialect: Dialect) -> Result<(), Problem> {

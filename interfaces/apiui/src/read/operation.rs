@@ -3,7 +3,7 @@
 //! Owns what differs between the two only where it is small; Swagger's body and form parameters are in
 //! `swagger2`. Knows nothing of how operations are grouped or shown.
 
-use super::openapi::Dialect;
+use super::dialect::Dialect;
 use super::schema::Schemas;
 use super::value::{entries, flag, list, text, text_of};
 use super::{security, swagger2};
@@ -56,7 +56,7 @@ pub(super) fn read<'d>(
     endpoint.security_requirements = security.as_deref().map(security::names).unwrap_or_default();
     endpoint.security = security;
     endpoint.callbacks = callbacks(schemas, value);
-    endpoint.servers = super::openapi::servers(value);
+    endpoint.servers = super::dialect::servers(value);
     // A list makes room for four at first, and most have one: that is half of the memory of a large specification.
     endpoint.parameters.shrink_to_fit();
     endpoint.bodies.shrink_to_fit();

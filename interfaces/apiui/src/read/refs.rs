@@ -204,7 +204,7 @@ fn fetch(load: &mut Load, location: &str) -> Result<(Value, usize), Problem> {
             "Put the file where the reference looks for it, or bundle the specification into one document.",
         )
     })?;
-    super::within_limit(bytes.len())?;
+    super::reading::within_limit(bytes.len())?;
     let text = text::decode(&bytes)?;
     let json = text.trim_start().starts_with(['{', '[']);
     let value = if json { text::json(&text)? } else { text::yaml(&text)? };

@@ -11,9 +11,11 @@ mod fuzz;
 mod instructions;
 mod odd;
 mod own;
+mod requests;
 mod rows;
 mod served;
 mod shared;
+mod tool;
 mod wishes;
 
 use apiui::spec::Spec;

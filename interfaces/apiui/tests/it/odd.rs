@@ -125,3 +125,42 @@ fn columns_have_distinct_names_and_moments_are_dates() {
     }
     assert_eq!(shown("size").1, Display::Number);
 }
+
+/// The fields of this type stand in the order of the alphabet, as many schemas have them.
+#[test]
+fn lists_of_graphql_begin_with_what_people_look_for() {
+    let schema = r"
+        scalar DateTime
+        type Query { issues(after: String, before: String, first: Int, last: Int, team: String): IssueConnection! }
+        type IssueConnection { nodes: [Issue!]! pageInfo: PageInfo! }
+        type PageInfo { endCursor: String hasNextPage: Boolean! }
+        type User { email: String id: ID! name: String! }
+        enum State { open done }
+        type Issue {
+            archived: Boolean
+            assignee: User
+            boardOrder: Float
+            branchName: String
+            createdAt: DateTime
+            customTicketCount: Int
+            description: String
+            dueDate: DateTime
+            estimate: Float
+            id: ID!
+            state: State
+            title: String!
+            url: String
+        }";
+    let reading = apiui::read::read_bytes(schema.as_bytes(), Some("schema.graphql"), None).expect("a schema");
+    let plan = apiui::plan::plan(&reading.spec, &apiui::plan::Options::default());
+    let list = plan.resources.iter().find_map(|resource| resource.list.as_ref()).expect("a list");
+    let shown: Vec<&str> =
+        list.columns.iter().filter(|column| !column.hidden).map(|column| column.field.as_str()).collect();
+    assert_eq!(shown[0], "title", "{shown:?}");
+    for field in ["state", "assignee.name", "dueDate", "estimate"] {
+        assert!(shown[..5].contains(&field), "{field} is among the first: {shown:?}");
+    }
+    assert!(!shown[..5].contains(&"id"), "{shown:?}");
+    let paging = list.paging.as_ref().expect("paging");
+    assert_eq!((paging.parameter.as_str(), paging.size_parameter.as_str()), ("after", "first"));
+}

@@ -11,8 +11,9 @@ use tokio::time::{Instant, sleep_until};
 
 use super::connection::Connection;
 use super::launch::Launch;
+use super::method::Method;
 use super::policy::{self, MOST_FAILURES, STABLE, restart_pause};
-use super::request::{Chunk, CliError, CliErrorKind, MOST_WAITING, Method, Request};
+use super::request::{Chunk, CliError, CliErrorKind, MOST_WAITING, Request};
 use super::{CliState, CliStatus, Diagnostics};
 
 pub(super) enum Command {

@@ -6,43 +6,23 @@
 mod actor;
 mod connection;
 mod launch;
+mod method;
 mod policy;
 mod request;
+mod status;
 
 pub use launch::{CliProcess, Launch, Launched, Program};
-pub use request::{Chunk, CliError, CliErrorKind, MOST_WAITING, Method};
+pub use method::Method;
+pub use request::{Chunk, CliError, CliErrorKind, MOST_WAITING};
+pub use status::{CliState, CliStatus, Diagnostics};
 
 use std::sync::Arc;
 
-use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use actor::{Actor, Command};
 use request::Request;
-
-/// What the page shows of the child.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CliStatus {
-    pub state: CliState,
-    pub pid: Option<u32>,
-    pub restarts: u32,
-    pub pending: usize,
-    pub message: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CliState {
-    Starting,
-    Running,
-    Restarting,
-    Stopped,
-    Failed,
-}
-
-/// Receives each line that the child writes to stderr, and remarks about the child.
-pub type Diagnostics = Arc<dyn Fn(String) + Send + Sync>;
 
 /// The handle. The child ends when the last handle is dropped.
 #[derive(Clone)]

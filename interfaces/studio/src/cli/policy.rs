@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::request::Method;
+use super::method::Method;
 
 pub(crate) struct Policy {
     pub timeout: Duration,

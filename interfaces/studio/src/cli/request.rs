@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
+use super::method::Method;
 use super::policy;
 
 /// Requests that may wait; the next one is refused with -32004.
@@ -13,25 +14,6 @@ pub const MOST_WAITING: usize = 100;
 
 const RATE_LIMITED: i64 = -32004;
 const INTERNAL: i64 = -32603;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
-    Initialize,
-    Generate,
-    Customize,
-    Chat,
-}
-
-impl Method {
-    pub fn name(self) -> &'static str {
-        match self {
-            Method::Initialize => "initialize",
-            Method::Generate => "generate",
-            Method::Customize => "customize",
-            Method::Chat => "chat",
-        }
-    }
-}
 
 /// A part of generated code. Index 0 begins anew, also after a retry.
 #[derive(Debug, Clone, PartialEq)]

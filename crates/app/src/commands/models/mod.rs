@@ -20,7 +20,13 @@ pub(crate) fn run(task: Option<ModelsTask>, json: bool, refresh: bool) -> ExitCo
     let environment = Environment::from_process();
     match task {
         None => lifetime::run(list(&environment, json, refresh)),
-        Some(ModelsTask::Pull { name }) => embedded::pull(&environment, name.as_deref()),
+        Some(ModelsTask::List { json: as_json }) => {
+            lifetime::run(list(&environment, json || as_json, refresh))
+        }
+        Some(ModelsTask::Pull { name, model_source }) => {
+            embedded::pull(&environment, name.as_deref(), model_source)
+        }
+        Some(ModelsTask::Remove { name }) => embedded::remove(&environment, &name),
         Some(ModelsTask::Add { file }) => embedded::add(&environment, &file),
         Some(ModelsTask::Show { model, json: as_json }) => {
             finish(show::run(&environment, model.as_deref(), json || as_json))
@@ -99,6 +105,14 @@ mod show;
 
 #[cfg(feature = "local")]
 mod embedded;
+#[cfg(feature = "local")]
+mod offer;
+#[cfg(feature = "local")]
+pub(crate) use offer::offer;
+
+/// Built without the embedded model: there is nothing to offer.
+#[cfg(not(feature = "local"))]
+pub(crate) async fn offer(_: &Environment, _: &crate::workspaces::EngineOptions) {}
 
 #[cfg(not(feature = "local"))]
 mod embedded {
@@ -110,9 +124,14 @@ mod embedded {
     use config::Environment;
     use domain::Failure;
 
+    use crate::arguments::ModelSourceName;
     use crate::commands::failed;
 
-    pub fn pull(_: &Environment, _: Option<&str>) -> ExitCode {
+    pub fn pull(_: &Environment, _: Option<&str>, _: Option<ModelSourceName>) -> ExitCode {
+        failed(&Failure::user("This Dragoman was built without embedded models."))
+    }
+
+    pub fn remove(_: &Environment, _: &str) -> ExitCode {
         failed(&Failure::user("This Dragoman was built without embedded models."))
     }
 

@@ -62,6 +62,8 @@ fn rows(profile: &Profile) -> Vec<(&'static str, Value, String, String)> {
         .iter()
         .map(|(tool, own, shown)| format!("{tool}: {own} is {shown}"))
         .collect();
+    let hidden: Vec<String> =
+        profile.hidden.value.iter().map(|(tool, name)| format!("{tool}: {name}")).collect();
     let effort = profile.effort.value.clone();
     vec![
         row("family", &profile.family, profile.family.value.into(), profile.family.value.to_owned()),
@@ -72,8 +74,10 @@ fn rows(profile: &Profile) -> Vec<(&'static str, Value, String, String)> {
             profile.edits.value.name().into(),
             profile.edits.value.name().to_owned(),
         ),
+        row("onlyTools", &profile.only, json!(profile.only.value), profile.only.value.join(", ")),
         row("withoutTools", &profile.without, json!(profile.without.value), profile.without.value.join(", ")),
         row("argumentNames", &profile.arguments, json!(names), names.join(", ")),
+        row("hiddenArguments", &profile.hidden, json!(hidden), hidden.join(", ")),
         row("parallelCalls", &profile.parallel, profile.parallel.value.into(), yes(profile.parallel.value)),
         row("effort", &profile.effort, json!(effort), effort.unwrap_or_default()),
         row("taskList", &profile.tasks, profile.tasks.value.into(), yes(profile.tasks.value)),

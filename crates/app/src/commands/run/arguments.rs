@@ -18,6 +18,7 @@ Example:
   git diff | dragoman run \"Review this change\"
   dragoman run --allow 'shell_command=cargo test.*' --approve edit \"Fix the failing test\"
   dragoman run --until \"make test\" --approve edit,sandboxed \"Fix the failing tests\"
+  dragoman run -c maxSteps=20 --effort high \"Find the race\"
   dragoman run --output json \"Explain @src/main.rs\" | jq -r .text";
 
 #[derive(Args)]
@@ -28,8 +29,14 @@ pub(crate) struct RunArguments {
     #[arg(short, long)]
     pub model: Option<String>,
     /// `agent`, `plan` or one of your own.
-    #[arg(long)]
+    #[arg(long = "agent", visible_alias = "behavior", value_name = "NAME")]
     pub behavior: Option<String>,
+    /// How hard the model thinks: one of the levels that it has, such as `high`.
+    #[arg(long, value_name = "LEVEL")]
+    pub effort: Option<String>,
+    /// A setting for this run; may be given several times. The value is JSON, or a text.
+    #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]
+    pub settings: Vec<String>,
     /// Continue with this model if another fails; may be given several times.
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub failover: Vec<String>,
@@ -84,6 +91,12 @@ pub(crate) struct RunArguments {
     /// Continue this chat.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
+    /// Continue in a copy of that chat, which stays as it is.
+    #[arg(long)]
+    pub fork: bool,
+    /// What stdin holds: a prompt, or lines of JSON for a conversation that goes on until it ends.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = InputFormat::Text)]
+    pub input: InputFormat,
     /// A worker runs a task in this chat, new or not: the prompt is text alone, without commands and files.
     #[arg(long, hide = true, value_name = "ID", conflicts_with_all = ["newest", "session", "ephemeral", "files"])]
     pub task: Option<String>,
@@ -102,6 +115,14 @@ pub(crate) struct RunArguments {
     /// The answer must be JSON that matches the JSON Schema in this file.
     #[arg(long, value_name = "FILE")]
     pub output_schema: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InputFormat {
+    /// The prompt, or text that is added to it.
+    Text,
+    /// One JSON object per line: prompts, answers to questions; stdout has the events (`dragoman docs run`).
+    StreamJson,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

@@ -2,7 +2,7 @@
 //!
 //! Invariant: input above a limit is rejected with a sentence, never cut.
 
-use std::io::{IsTerminal, Read};
+use std::io::{BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -16,6 +16,9 @@ const MAX_PROMPT_BYTES: usize = 16 << 20;
 pub(crate) const MAX_IMAGE_BYTES: u64 = 20 << 20;
 /// After this time without the end of stdin, a line says what the run waits for.
 const STDIN_NOTICE_DELAY: Duration = Duration::from_secs(3);
+
+/// Lines of a conversation that wait to be read.
+const WAITING_LINES: usize = 64;
 
 pub(super) struct Input {
     pub(super) prompt: String,
@@ -42,6 +45,25 @@ pub(super) fn prompt(words: &[String], timeout: Option<Duration>) -> Result<Inpu
 /// A prompt that is no command of a chat, whatever it begins with.
 pub(super) fn text_alone(prompt: String) -> String {
     if prompt.trim_start().starts_with('/') { format!("Task: {prompt}") } else { prompt }
+}
+
+/// The lines of stdin as they come, from a thread of their own. A line above the limit ends the conversation.
+pub(super) fn lines() -> tokio::sync::mpsc::Receiver<String> {
+    let (sender, receiver) = tokio::sync::mpsc::channel(WAITING_LINES);
+    std::thread::spawn(move || {
+        let mut input = std::io::stdin().lock();
+        loop {
+            let mut line = Vec::new();
+            let read = (&mut input).take(MAX_PROMPT_BYTES as u64 + 1).read_until(b'\n', &mut line);
+            if !matches!(read, Ok(1..)) || line.len() > MAX_PROMPT_BYTES {
+                return;
+            }
+            if sender.blocking_send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
 }
 
 /// Reads stdin to its end, on a thread of its own so that the wait has a deadline.

@@ -18,7 +18,7 @@ pub(crate) use input::MAX_IMAGE_BYTES;
 use serde_json::Value;
 use terminal::{Exit, Finished, OutputFormat, RunOptions};
 
-use self::arguments::Output;
+use self::arguments::{InputFormat, Output};
 use super::failed;
 use crate::cli::Level;
 use crate::lifetime;
@@ -38,6 +38,7 @@ pub(crate) fn run(arguments: RunArguments, level: Option<Level>) -> ExitCode {
         return usage(&failure);
     }
     let output_file = arguments.output_file.clone();
+    let is_stream = arguments.input == InputFormat::StreamJson;
     let (mut options, mut engine_options) = match options(arguments) {
         Ok(options) => options,
         Err(failure) => return usage(&failure),
@@ -51,6 +52,9 @@ pub(crate) fn run(arguments: RunArguments, level: Option<Level>) -> ExitCode {
         if options.model.is_none() && options.session.is_none() && !options.newest {
             options.model =
                 workspaces::discover_local_model(&environment, &options.roots, &mut engine_options).await;
+            if options.model.is_none() && !options.quiet {
+                super::models::offer(&environment, &engine_options).await;
+            }
         }
         engine_options.model_chosen = options.model.is_some();
         let (quiet, stop) = (options.quiet, options.stop.clone());
@@ -61,7 +65,7 @@ pub(crate) fn run(arguments: RunArguments, level: Option<Level>) -> ExitCode {
         let store = engine.store.clone();
         options.trouble = Some(Arc::new(move || store.trouble()));
         let (mut out, mut err) = (output::stdout(), std::io::stderr());
-        let turn = terminal::run(engine.engine.clone(), options, &mut out, &mut err);
+        let turn = answer(engine.engine.clone(), options, is_stream, &mut out, &mut err);
         let finished = lifetime::stop_on_signal(turn, &stop).await;
         lifetime::shut_down(engine.engine).await;
         let Some(Finished { exit: ended, answer }) = finished else { return Ok(()) };
@@ -72,6 +76,20 @@ pub(crate) fn run(arguments: RunArguments, level: Option<Level>) -> ExitCode {
         }
     });
     if ran == ExitCode::SUCCESS { ExitCode::from(exit as u8) } else { ran }
+}
+
+/// One turn, or a conversation on stdin.
+async fn answer(
+    engine: domain::link::Engine,
+    options: RunOptions,
+    is_stream: bool,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Finished {
+    match is_stream {
+        true => terminal::converse(engine, options, input::lines(), out, err).await,
+        false => terminal::run(engine, options, out, err).await,
+    }
 }
 
 fn timeout(seconds: f64) -> Result<Duration, Failure> {
@@ -87,32 +105,28 @@ fn options(arguments: RunArguments) -> Result<(RunOptions, EngineOptions), Failu
     let schema = arguments.output_schema.as_deref().map(schema).transpose()?;
     let roots = working_folder::roots(&arguments.add_dir)?;
     let mut contexts = arguments.files.iter().map(input::attachment).collect::<Result<Vec<_>, _>>()?;
+    let prompt = read_prompt(&arguments, timeout, &roots, &mut contexts)?;
     let engine_options = EngineOptions {
-        overrides: overrides::overrides(&arguments.allow, &arguments.deny, arguments.mcp_config.as_deref())?,
+        overrides: overrides::overrides(
+            &arguments.settings,
+            &arguments.allow,
+            &arguments.deny,
+            arguments.mcp_config.as_deref(),
+        )?,
         system_prompt: arguments.system_prompt,
         appended_prompt: arguments.append_system_prompt,
         retries: arguments.retries,
         is_ephemeral: arguments.ephemeral,
         ..EngineOptions::default()
     };
-    let input::Input { mut prompt, written } = input::prompt(&arguments.prompt, timeout)?;
-    match arguments.task {
-        None => {
-            let root = roots.first().map_or(Path::new("."), PathBuf::as_path);
-            contexts.extend(input::mentioned(&written, root));
-            for name in input::missing(&written, root).iter().filter(|_| !arguments.quiet) {
-                let name = domain::visible_text(name);
-                note(&format!("dragoman: There is no {name} here, so it is not added."));
-            }
-        }
-        Some(_) => prompt = input::text_alone(prompt),
-    }
     let options = RunOptions {
         prompt,
         contexts,
         roots,
         model: arguments.model,
         behavior: arguments.behavior,
+        effort: arguments.effort,
+        fork: arguments.fork,
         failover: arguments.failover,
         session: arguments.session.map(SessionId::new),
         task: arguments.task.map(SessionId::new),
@@ -132,9 +146,42 @@ fn options(arguments: RunArguments) -> Result<(RunOptions, EngineOptions), Failu
     Ok((options, engine_options))
 }
 
+/// The prompt; the files that it names are added to `contexts`.
+fn read_prompt(
+    arguments: &RunArguments,
+    timeout: Option<Duration>,
+    roots: &[PathBuf],
+    contexts: &mut Vec<Context>,
+) -> Result<String, Failure> {
+    let is_stream = arguments.input == InputFormat::StreamJson;
+    let input::Input { mut prompt, written } = match is_stream {
+        // Stdin holds the conversation.
+        true => input::Input { prompt: arguments.prompt.join(" "), written: arguments.prompt.join(" ") },
+        false => input::prompt(&arguments.prompt, timeout)?,
+    };
+    match &arguments.task {
+        None => {
+            let root = roots.first().map_or(Path::new("."), PathBuf::as_path);
+            contexts.extend(input::mentioned(&written, root));
+            for name in input::missing(&written, root).iter().filter(|_| !arguments.quiet) {
+                let name = domain::visible_text(name);
+                note(&format!("dragoman: There is no {name} here, so it is not added."));
+            }
+        }
+        Some(_) => prompt = input::text_alone(prompt),
+    }
+    Ok(prompt)
+}
+
 fn check(arguments: &RunArguments) -> Result<(), Failure> {
     if let Some(folder) = arguments.output_file.as_deref().map(folder_of).filter(|folder| !folder.is_dir()) {
         return Err(Failure::user(format!("{} (-o) is not a folder.", folder.display())));
+    }
+    if arguments.fork && arguments.session.is_none() && !arguments.newest {
+        return Err(Failure::user("--fork needs a chat.").hint("Add --continue or --session ID."));
+    }
+    if arguments.input == InputFormat::StreamJson && arguments.output_schema.is_some() {
+        return Err(Failure::user("--output-schema does not go together with --input stream-json."));
     }
     if arguments.max_cost.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
         return Err(Failure::user("--max-cost takes a number of dollars."));

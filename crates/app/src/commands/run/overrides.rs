@@ -5,15 +5,17 @@ use std::path::Path;
 use domain::Failure;
 use serde_json::{Map, Value, json};
 
+use crate::commands::config_edit;
 use crate::mcp_entries;
 
-/// The settings that `--allow`, `--deny` and `--mcp-config` stand for.
+/// The settings that `-c`, `--allow`, `--deny` and `--mcp-config` stand for.
 pub(super) fn overrides(
+    settings: &[String],
     allow: &[String],
     deny: &[String],
     mcp_config: Option<&str>,
 ) -> Result<Map<String, Value>, Failure> {
-    let mut settings = Map::new();
+    let mut settings = own_settings(settings)?;
     let mut approval = Map::new();
     for (name, flags) in [("allow", allow), ("deny", deny)] {
         if !flags.is_empty() {
@@ -21,12 +23,38 @@ pub(super) fn overrides(
         }
     }
     if !approval.is_empty() {
-        settings.insert("toolCall".to_owned(), json!({"approval": approval}));
+        merge(&mut settings, "toolCall", json!({"approval": approval}));
     }
     if let Some(config) = mcp_config {
-        settings.insert("mcpServers".to_owned(), Value::Object(servers(config)?));
+        merge(&mut settings, "mcpServers", Value::Object(servers(config)?));
     }
     Ok(settings)
+}
+
+/// `KEY=VALUE`, with a path of dots and JSON or a text.
+fn own_settings(flags: &[String]) -> Result<Map<String, Value>, Failure> {
+    let mut settings = Map::new();
+    for flag in flags {
+        let Some((key, value)) = flag.split_once('=') else {
+            return Err(Failure::user(format!("`-c {flag}` has no value."))
+                .hint("Write KEY=VALUE, for instance -c maxSteps=20 or -c chat.verifyChanges=false."));
+        };
+        let keys = config_edit::parts(key.trim())?;
+        if let Value::Object(members) = config_edit::nested(&keys, config_edit::read_value(value)) {
+            members.into_iter().for_each(|(name, value)| merge(&mut settings, &name, value));
+        }
+    }
+    Ok(settings)
+}
+
+/// Objects are joined; other values replace each other.
+fn merge(settings: &mut Map<String, Value>, name: &str, value: Value) {
+    match (settings.get_mut(name), value) {
+        (Some(Value::Object(known)), Value::Object(new)) => {
+            new.into_iter().for_each(|(name, value)| merge(known, &name, value));
+        }
+        (_, value) => drop(settings.insert(name.to_owned(), value)),
+    }
 }
 
 /// `TOOL` or `TOOL=PATTERN`, several of which may name one tool.
@@ -118,7 +146,7 @@ mod tests {
     fn flags_become_rules() {
         let flags = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
         let allow = flags(&["read_file", "shell_command=git status.*", "shell_command=ls.*"]);
-        let made = overrides(&allow, &flags(&["db__drop"]), None).expect("rules");
+        let made = overrides(&[], &allow, &flags(&["db__drop"]), None).expect("rules");
         assert_eq!(
             Value::Object(made),
             json!({"toolCall": {"approval": {
@@ -130,7 +158,21 @@ mod tests {
             }}})
         );
         for wrong in ["", "=x", "shell_command="] {
-            assert!(overrides(&flags(&[wrong]), &[], None).is_err(), "{wrong}");
+            assert!(overrides(&[], &flags(&[wrong]), &[], None).is_err(), "{wrong}");
+        }
+    }
+    #[test]
+    fn own_settings_are_joined() {
+        let flags = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let own = flags(&["maxSteps=20", "chat.title=false", "chat.theme=light", "defaultModel=a/b=c"]);
+        let made = overrides(&own, &flags(&["read_file"]), &[], None).expect("settings");
+        assert_eq!(
+            Value::Object(made),
+            json!({"maxSteps": 20, "chat": {"title": false, "theme": "light"}, "defaultModel": "a/b=c",
+                "toolCall": {"approval": {"allow": {"eca__read_file": {}}}}})
+        );
+        for wrong in ["maxSteps", "=1", "a..b=1"] {
+            assert!(overrides(&flags(&[wrong]), &[], &[], None).is_err(), "{wrong}");
         }
     }
 }

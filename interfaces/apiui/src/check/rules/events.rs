@@ -8,20 +8,11 @@ use oxc::span::GetSpan;
 
 use super::Rules;
 use super::module::plain_name;
+use super::target::Target;
 use crate::check::element::{Attribute, Element, Value};
 use crate::check::lists::{CONTROLS, EVENT_CALLS, EVENT_VALUES, TARGET_CALLS, TARGET_VALUES};
 use crate::check::refusal::Rule;
 use crate::check::tree::{AnyFunction, key_name};
-
-/// What the element of a handler is, as far as it decides what its event may be asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Target {
-    /// `event.target` is the element itself.
-    Control,
-    /// The properties of a form are its controls.
-    Form,
-    Other,
-}
 
 impl<'a> Rules<'_, 'a> {
     pub(super) fn handler(&mut self, element: &str, attribute: &Attribute<'a>) {

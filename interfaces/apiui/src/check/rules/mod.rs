@@ -13,6 +13,7 @@ mod members;
 mod module;
 mod refs;
 mod styles;
+mod target;
 
 use std::collections::HashSet;
 
@@ -81,7 +82,7 @@ struct Rules<'s, 'a> {
     /// Member reads that a more exact rule has allowed.
     vouched: HashSet<NodeId>,
     /// Functions that were looked at as handlers.
-    handlers: HashSet<(NodeId, events::Target)>,
+    handlers: HashSet<(NodeId, target::Target)>,
     /// The vetted definitions of this module.
     approved: HashSet<NodeId>,
     servers: Option<SymbolId>,

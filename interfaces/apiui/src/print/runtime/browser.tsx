@@ -6,19 +6,22 @@ import { BulkBar, rowMark } from "./bulk";
 import { ItemChart, chartColumns } from "./chart";
 import { columnOf, shownColumns } from "./paging";
 import { Button, EmptyState } from "./parts";
+import { useColumnNames } from "./reference";
+import { cellOf, cellText, meets } from "./showing";
 import { ListSlot } from "./slots";
 import { CardGrid, ItemTable, Pager } from "./table";
-import { compareValues, fieldOf, includesText, isNested, scalarText, textOf } from "./values";
+import { compareValues, fieldOf, inText, includesText, isNested, scalarText, textOf } from "./values";
 import { own, ownEntries, withAll, withOwn } from "./vetted";
-import type { Column, Data, List, ListedResource, Operation, Resource, Ui, Values } from "./types";
+import type { Column, Condition, Data, List, ListedResource, Operation, Resource, Ui, Values } from "./types";
 
 /** The items that are loaded: searched, filtered, sorted and grouped here. */
 export function ItemBrowser({
   ui,
   resource,
   operation,
-  items,
+  items: sent,
   known,
+  conditions,
   isPaged,
   pageSize,
 }: {
@@ -27,10 +30,15 @@ export function ItemBrowser({
   operation: Operation;
   items: Data[];
   known: Values | undefined;
+  /** What rows must meet to be shown at all. */
+  conditions: Condition[];
   isPaged: Data;
   pageSize: number;
 }) {
   const { list } = resource;
+  const items =
+    conditions.length === 0 ? sent : sent.filter((item) => conditions.every((one) => meets(list, one, item)));
+  const names = useColumnNames(ui, resource);
   const kept = ui.keptView("rows");
   const [wanted, setWanted] = useState(kept?.wanted ?? "");
   const [filters, setFilters] = useState(kept?.filters ?? {});
@@ -47,8 +55,14 @@ export function ItemBrowser({
   }, [wanted, filters, isFiltering, order, page, size, fields, isDrawn]);
   const active = ownEntries(filters).filter(([, text]) => text !== "");
   const found = items.filter((item) => {
-    const has = (field: string, text: string) =>
-      includesText(fieldOf(item, field), columnOf(list, field).display, text);
+    const has = (field: string, text: string) => {
+      const column = columnOf(list, field);
+      return (
+        includesText(cellOf(column, item), column.display, text) ||
+        (column.format !== undefined &&
+          cellText(column, cellOf(column, item)).toLowerCase().includes(text.trim().toLowerCase()))
+      );
+    };
     const isFound = wanted.trim() === "" || (list.search ?? []).some((field) => has(field, wanted));
     return isFound && active.every(([field, text]) => has(field, text));
   });
@@ -57,7 +71,9 @@ export function ItemBrowser({
     order.field === undefined
       ? found
       : found.toSorted(
-          (first, second) => direction * compareValues(fieldOf(first, order.field), fieldOf(second, order.field)),
+          (first, second) =>
+            direction *
+            compareValues(cellOf(columnOf(list, order.field), first), cellOf(columnOf(list, order.field), second)),
         );
   const pages = PLAN.pagination && !isPaged ? Math.max(1, Math.ceil(sorted.length / size)) : 1;
   const at = Math.min(page, pages - 1);
@@ -122,6 +138,7 @@ export function ItemBrowser({
       )}
       {items.length === 0 ? null : layout === "cards" ? (
         <CardGrid
+          names={names}
           resource={resource}
           columns={columns}
           items={shown}
@@ -130,6 +147,7 @@ export function ItemBrowser({
         />
       ) : (
         <ItemTable
+          names={names}
           resource={resource}
           columns={columns}
           items={shown}
@@ -147,8 +165,14 @@ export function ItemBrowser({
       )}
       {shown.length > 0 ? null : (
         <EmptyState
-          title={items.length === 0 ? `No ${resource.title.toLowerCase()}` : "Nothing matches"}
-          text={items.length === 0 ? "The API sent an empty list." : "Change or clear the search and the filters."}
+          title={sent.length === 0 ? `No ${inText(resource.title)}` : "Nothing matches"}
+          text={
+            sent.length === 0
+              ? "The API sent an empty list."
+              : items.length === 0
+                ? "None of the loaded rows passes the fixed filters of this view."
+                : "Change or clear the search and the filters."
+          }
         >
           <Button label="Load again" signature={operation.signature} whenPressed={() => ui.refresh()} />
         </EmptyState>
@@ -320,7 +344,7 @@ export function FieldFilter({
   whenFiltered: (text: string) => void;
 }) {
   const id = useId();
-  const values = [...new Set(items.map((item) => textOf(fieldOf(item, column.field))))]
+  const values = [...new Set([...(column.choices ?? []), ...items.map((item) => textOf(cellOf(column, item)))])]
     .filter((value) => value !== "")
     .toSorted();
   const isChoice =

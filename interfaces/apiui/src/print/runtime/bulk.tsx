@@ -2,6 +2,7 @@
 
 import { useState } from "react";
 import { PLAN } from "../plan";
+import { ActionButtons } from "./actions";
 import { keysOf } from "./browser";
 import { buildCall, startDrafts, stillMissing } from "./calls";
 import { valueOf } from "./drafts";
@@ -11,7 +12,8 @@ import { provenFor } from "./guards";
 import { recordTitle, unknownKeys } from "./item-screen";
 import { Button } from "./parts";
 import { isAllowed, itemTitle } from "./resource-screen";
-import { fieldOf, shownText } from "./values";
+import { cellOf, cellText } from "./showing";
+import { inText } from "./values";
 import { exactJsonText, withAll } from "./vetted";
 import type { Call, Column, Data, ListedResource, Operation, Resource, Ui, Values } from "./types";
 
@@ -64,7 +66,7 @@ export function BulkBar({
     return title === resource.singular ? recordTitle(resource, item, keysOf(ui, resource, item)) : title;
   });
   const names = `${titles.join(", ")}${items.length > MOST_NAMED ? ` and ${items.length - MOST_NAMED} more` : ""}`;
-  const many = `${items.length} ${(items.length === 1 ? resource.singular : resource.title).toLowerCase()}`;
+  const many = `${items.length} ${inText(items.length === 1 ? resource.singular : resource.title)}`;
   const run = async () => {
     let failed = 0;
     let reason = "";
@@ -82,7 +84,7 @@ export function BulkBar({
     ui.refresh();
   };
   const save = () => {
-    const rows = items.map((item) => columns.map((column) => shownText(fieldOf(item, column.field), column.display)));
+    const rows = items.map((item) => columns.map((column) => cellText(column, cellOf(column, item))));
     saveFile?.(
       csvOf(
         columns.map((column) => column.label),
@@ -117,6 +119,16 @@ export function BulkBar({
         </>
       ) : (
         <>
+          <ActionButtons
+            ui={ui}
+            resource={resource}
+            items={items.map((item) => ({ item, known: withAll(known, keysOf(ui, resource, item)) }))}
+            subject={items.length === 1 ? names : `${many} (${names})`}
+            whenDone={() => {
+              whenCleared();
+              ui.refresh();
+            }}
+          />
           {canDelete ? <Button label="Delete…" kind="danger" isSmall whenPressed={() => setIsAsking(true)} /> : null}
           {saveFile === undefined ? null : <Button label="Save as CSV" isSmall whenPressed={() => save()} />}
           <Button label="Clear selection" kind="quiet" isSmall whenPressed={() => whenCleared()} />

@@ -1,7 +1,8 @@
 // ---- A chart: a number of the rows over their time ----
 
 import { useId, useState } from "react";
-import { fieldOf, isNested, scalarText, shownText } from "./values";
+import { cellOf, cellText, numberOf } from "./showing";
+import { momentOf } from "./values";
 import type { Column, Data, List } from "./types";
 
 export const CHART = { wide: 640, high: 200, edge: 8 };
@@ -15,12 +16,6 @@ export function chartColumns(list: List): { times: Column[]; numbers: Column[] }
   return times.length === 0 ? { times, numbers: [] } : { times, numbers };
 }
 
-export function momentOf(value: Data) {
-  const number = Number(scalarText(value));
-  if (value === null || value === undefined || isNested(value)) return Number.NaN;
-  return Number.isNaN(number) ? new Date(value).getTime() : number < 100000000000 ? number * 1000 : number;
-}
-
 export function ItemChart({ list, items }: { list: List; items: Data[] }) {
   const id = useId();
   const { times, numbers } = chartColumns(list);
@@ -30,9 +25,9 @@ export function ItemChart({ list, items }: { list: List; items: Data[] }) {
   const clock = times.find((one) => one.field === time) ?? times[0];
   const found = items
     .map((item) => ({
-      at: momentOf(fieldOf(item, clock.field)),
-      shown: shownText(fieldOf(item, clock.field), clock.display),
-      amount: Number(scalarText(fieldOf(item, column.field) ?? "x")),
+      at: momentOf(cellOf(clock, item)),
+      shown: cellText(clock, cellOf(clock, item)),
+      amount: numberOf(cellOf(column, item)) ?? Number.NaN,
     }))
     .filter((one) => !Number.isNaN(one.at) && !Number.isNaN(one.amount))
     .toSorted((first, second) => first.at - second.at);

@@ -46,7 +46,12 @@ export function Cell({ value, display, field }: { value: Data; display: string; 
 export function DataView({ value, depth, field }: { value: Data; depth: number; field?: string }) {
   if (value instanceof Blob) return <span>{jsonOf(value)}</span>;
   if (!isNested(value)) return <Cell value={value} display="text" field={field} />;
-  if (depth > 3) return <pre className="dragoman-raw dragoman-code">{jsonOf(value)}</pre>;
+  if (depth > 3)
+    return (
+      <pre className="dragoman-raw dragoman-code" tabIndex={0}>
+        {jsonOf(value)}
+      </pre>
+    );
   if (Array.isArray(value)) {
     if (value.length === 0) return <span className="dragoman-hint">none</span>;
     if (value.every((item) => isNested(item) && !Array.isArray(item))) return <DataTable rows={value} depth={depth} />;
@@ -79,7 +84,7 @@ export function DataTable({ rows, depth }: { rows: Data[]; depth: number }) {
   const shown = rows.slice(0, 100);
   const names = [...new Set(shown.slice(0, 20).flatMap((row) => Object.keys(row)))].slice(0, depth > 1 ? 6 : 12);
   return (
-    <div className="dragoman-scroll">
+    <div className="dragoman-scroll" role="group" aria-label="Rows" tabIndex={0}>
       <table className="dragoman-table">
         <thead>
           <tr>

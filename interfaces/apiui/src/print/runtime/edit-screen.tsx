@@ -11,7 +11,7 @@ import { OperationForm } from "./operation-form";
 import { Button, FailureState, LoadingState } from "./parts";
 import { PageHead, resourceOf } from "./resource-screen";
 import { useAnswer } from "./sending";
-import { isNested } from "./values";
+import { inText, isNested } from "./values";
 import { own, ownEntries, withAll, withOwn } from "./vetted";
 import type { Data, Operation, Page, Resource, Ui, Values } from "./types";
 
@@ -24,7 +24,7 @@ export function FormScreen({ ui, page }: { ui: Ui; page: Page }) {
   return (
     <>
       <PageHead
-        title={isEdit ? `Edit ${resource.singular.toLowerCase()}` : `New ${resource.singular.toLowerCase()}`}
+        title={isEdit ? `Edit ${inText(resource.singular)}` : `New ${inText(resource.singular)}`}
         note={operation.note}
       />
       {isEdit ? (

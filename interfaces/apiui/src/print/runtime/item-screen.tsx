@@ -2,6 +2,7 @@
 
 import { Fragment, useId, useState } from "react";
 import { PLAN } from "../plan";
+import { ActionButtons } from "./actions";
 import { isKeyValue, keysOf } from "./browser";
 import { deletionOf } from "./bulk";
 import { buildCall, startDrafts, stillMissing } from "./calls";
@@ -15,10 +16,11 @@ import { Button, FailureState, LoadingState } from "./parts";
 import { ReferenceLink, relationOf } from "./reference";
 import { PageHead, isAllowed, itemTitle, resourceOf } from "./resource-screen";
 import { useAnswer } from "./sending";
+import { cellText } from "./showing";
 import { ItemSlot } from "./slots";
-import { fieldOf, isNested, labelOf, textOf } from "./values";
+import { fieldOf, inText, isNested, labelOf, textOf } from "./values";
 import { own, ownEntries, withAll, withOwn } from "./vetted";
-import type { CallState, Data, Page, Relation, Resource, Ui, Values } from "./types";
+import type { CallState, Column, Data, Page, Relation, Resource, Ui, Values } from "./types";
 
 /** One item: its fields, what can be done with it, and where it leads. */
 export function ItemScreen({ ui, page }: { ui: Ui; page: Page }) {
@@ -74,6 +76,15 @@ export function ItemScreen({ ui, page }: { ui: Ui; page: Page }) {
           />
         ) : null}
       </PageHead>
+      {item === undefined ? null : (
+        <ActionButtons
+          ui={ui}
+          resource={resource}
+          items={[{ item, known }]}
+          subject={recordTitle(resource, item, known)}
+          whenDone={() => ui.refresh()}
+        />
+      )}
       {isAsking ? (
         <DeleteQuestion
           ui={ui}
@@ -145,7 +156,9 @@ export function recordTitle(resource: Resource, item: Data, known: Values | unde
   const pairs = ownEntries(known).filter(([name]) => keys.length === 0 || keys.includes(name));
   const values = [...new Set(pairs.map(([, value]) => textOf(value)))].filter((text) => text !== title);
   const name = title === resource.singular ? "" : ` “${title}”`;
-  return `${resource.singular.toLowerCase()}${name}${values.length === 0 ? "" : ` (${values.join(", ")})`}`;
+  const noun = inText(resource.singular);
+  if (name === "" && values.length === 0) return `this ${noun}`;
+  return `${noun}${name}${values.length === 0 ? "" : ` (${values.join(", ")})`}`;
 }
 
 /** The parameters that name one item and whose values are not known for certain. */
@@ -195,7 +208,7 @@ export function KeyQuestion({
         ui.chooseKey(resource, parameter, chosen ?? "", page);
       }}
     >
-      <span className="dragoman-grow">{`The specification does not say which field of ${resource.title.toLowerCase()} is “${parameter}”. Choose it once; nothing is opened, changed or deleted before.`}</span>
+      <span className="dragoman-grow">{`The specification does not say which field of ${inText(resource.title)} is “${parameter}”. Choose it once; nothing is opened, changed or deleted before.`}</span>
       <label className="dragoman-hidden" htmlFor={id}>
         Field
       </label>
@@ -257,7 +270,7 @@ export function ItemFields({ ui, resource, item }: { ui: Ui; resource: Resource;
             ) : ["object", "list"].includes(column.display) ? (
               <DataView value={own(item, column.field)} depth={1} />
             ) : (
-              <Cell value={own(item, column.field)} display={column.display} field={column.field} />
+              <ShownValue column={column} value={own(item, column.field)} />
             )}
           </dd>
         </Fragment>
@@ -272,6 +285,13 @@ export function ItemFields({ ui, resource, item }: { ui: Ui; resource: Resource;
       ))}
     </dl>
   );
+}
+
+/** A value by the format of its column. */
+export function ShownValue({ column, value }: { column: Column; value: Data }) {
+  if (column.format === undefined || value === null || value === undefined || value === "")
+    return <Cell value={value} display={column.display} field={column.field} />;
+  return <bdi title={textOf(value)}>{cellText(column, value)}</bdi>;
 }
 
 /** Whether a field holds the key of another item. */

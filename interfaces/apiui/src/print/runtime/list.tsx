@@ -10,10 +10,11 @@ import { itemsOf, knownValues, largestPage, listCall, nextMark, otherAnswer, pag
 import { Button, EmptyState, FailureState, LoadingState } from "./parts";
 import { FormPlace } from "./reference";
 import { useAnswer } from "./sending";
+import { activeConditions, conditionText, withConditions } from "./showing";
 import { Pager } from "./table";
-import { labelOf } from "./values";
+import { inText, labelOf } from "./values";
 import { own, withAll, withOwn } from "./vetted";
-import type { Data, List, ListedResource, Operation, Ui, Values } from "./types";
+import type { Condition, Data, List, ListedResource, Operation, Ui, Values } from "./types";
 
 export function ItemList({ ui, resource, known }: { ui: Ui; resource: ListedResource; known?: Values }) {
   const { list } = resource;
@@ -24,12 +25,15 @@ export function ItemList({ ui, resource, known }: { ui: Ui; resource: ListedReso
   const [marks, setMarks] = useState(kept?.marks ?? [{ index: 0 }]);
   const [pageSize, setPageSize] = useState(kept?.pageSize ?? list.pageSize);
   const [turn, setTurn] = useState(0);
+  const [tab, setTab] = useState<string | undefined>(kept?.tab);
   useEffect(() => {
-    ui.keepView("list", { applied, marks, pageSize });
-  }, [applied, marks, pageSize]);
-  const missing = stillMissing(ui, operation, applied).filter((input) => !pagingNames(list).includes(input.name));
+    ui.keepView("list", { applied, marks, pageSize, tab });
+  }, [applied, marks, pageSize, tab]);
+  const conditions = activeConditions(list, tab);
+  const asked = withConditions(operation, conditions, applied);
+  const missing = stillMissing(ui, operation, asked).filter((input) => !pagingNames(list).includes(input.name));
   const mark = marks.at(-1);
-  const call = missing.length > 0 ? undefined : listCall(operation, list, applied, pageSize, mark);
+  const call = missing.length > 0 ? undefined : listCall(operation, list, asked, pageSize, mark);
   const state = useAnswer(ui, operation, call, turn + ui.turn);
   const items = itemsOf(list, state);
   const other = otherAnswer(list, state);
@@ -40,10 +44,19 @@ export function ItemList({ ui, resource, known }: { ui: Ui; resource: ListedReso
   };
   return (
     <section className="dragoman-panel" aria-label={resource.title}>
+      <SavedTabs
+        list={list}
+        tab={tab}
+        whenChosen={(next) => {
+          setTab(next);
+          restart();
+        }}
+      />
       <FormPlace.Provider value={{ ui, known }}>
         <QueryBar
           operation={operation}
           list={list}
+          fixed={conditions.flatMap((condition) => (condition.parameter === undefined ? [] : [condition.parameter]))}
           drafts={drafts}
           whenChanged={(next) => setDrafts(next)}
           whenApplied={() => {
@@ -52,13 +65,14 @@ export function ItemList({ ui, resource, known }: { ui: Ui; resource: ListedReso
           }}
         />
       </FormPlace.Provider>
+      {conditions.length === 0 ? null : <FixedFilters list={list} conditions={conditions} />}
       {state.phase === "waiting" ? (
         <EmptyState
           title="Fill in what the list needs"
-          text={`${missing.map((input) => labelOf(input.name)).join(", ")} ${missing.length === 1 ? "is" : "are"} required to load ${resource.title.toLowerCase()}.`}
+          text={`${missing.map((input) => labelOf(input.name)).join(", ")} ${missing.length === 1 ? "is" : "are"} required to load ${inText(resource.title)}.`}
         />
       ) : null}
-      {state.phase === "loading" ? <LoadingState text={`Loading ${resource.title.toLowerCase()}…`} /> : null}
+      {state.phase === "loading" ? <LoadingState text={`Loading ${inText(resource.title)}…`} /> : null}
       {state.phase === "failed" ? (
         <FailureState ui={ui} operation={operation} state={state} whenRetried={() => setTurn(turn + 1)} />
       ) : null}
@@ -69,7 +83,8 @@ export function ItemList({ ui, resource, known }: { ui: Ui; resource: ListedReso
           resource={resource}
           operation={operation}
           items={items}
-          known={knownValues(operation, applied)}
+          known={knownValues(operation, asked)}
+          conditions={conditions.filter((condition) => condition.parameter === undefined)}
           isPaged={isPaged}
           pageSize={pageSize}
         />
@@ -99,6 +114,52 @@ export function ItemList({ ui, resource, known }: { ui: Ui; resource: ListedReso
   );
 }
 
+/** The saved views of a list, as tabs. */
+export function SavedTabs({
+  list,
+  tab,
+  whenChosen,
+}: {
+  list: List;
+  tab: string | undefined;
+  whenChosen: (tab: string | undefined) => void;
+}) {
+  const saved = list.saved ?? [];
+  if (saved.length === 0) return null;
+  return (
+    <div className="dragoman-tabs" role="group" aria-label="Saved views" data-testid="saved-views">
+      <Button
+        label="All"
+        kind="quiet"
+        isSmall
+        isPressed={tab === undefined}
+        whenPressed={() => whenChosen(undefined)}
+      />
+      {saved.map((one) => (
+        <Button
+          key={one.title}
+          label={one.title}
+          kind="quiet"
+          isSmall
+          isPressed={tab === one.title}
+          whenPressed={() => whenChosen(one.title)}
+        />
+      ))}
+    </div>
+  );
+}
+
+/** What limits the rows, and whether the API does it. */
+export function FixedFilters({ list, conditions }: { list: List; conditions: Condition[] }) {
+  const texts = conditions.map((condition) => conditionText(list, condition));
+  const isLocal = conditions.some((condition) => condition.parameter === undefined);
+  return (
+    <p className="dragoman-hint dragoman-fixed" data-testid="fixed-filters">
+      {`Only rows with ${texts.join("; ")}.${isLocal ? " Chosen among the rows that are loaded." : ""}`}
+    </p>
+  );
+}
+
 export function OtherAnswer({ value, status }: { value: Data; status?: number }) {
   if (value === null || value === undefined || value === "")
     return (
@@ -120,18 +181,21 @@ export function OtherAnswer({ value, status }: { value: Data; status?: number })
 export function QueryBar({
   operation,
   list,
+  fixed,
   drafts,
   whenChanged,
   whenApplied,
 }: {
   operation: Operation;
   list: List;
+  /** Parameters that a fixed filter fills. */
+  fixed: string[];
   drafts: Values;
   whenChanged: (next: Data) => void;
   whenApplied: () => void;
 }) {
   const [isWide, setIsWide] = useState(false);
-  const hidden = pagingNames(list);
+  const hidden = [...pagingNames(list), ...fixed];
   const inputs = (operation.inputs ?? []).filter(
     (input) =>
       !hidden.includes(input.name) && (input.required === true || !["header", "cookie"].includes(input.place ?? "")),

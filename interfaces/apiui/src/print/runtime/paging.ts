@@ -58,10 +58,11 @@ export function largestPage(operation: Operation, paging: Paging | undefined) {
   return (operation.inputs ?? []).find((input) => input.name === paging?.sizeParameter)?.maximum;
 }
 
+/** The parameters that page through a list: no filters. A connection is paged in one direction, so it has four of them. */
 export function pagingNames(list: List) {
-  return list.paging === undefined || !PLAN.pagination
-    ? []
-    : [list.paging.parameter, list.paging.sizeParameter].filter((name) => name !== undefined);
+  if (list.paging === undefined || !PLAN.pagination) return [];
+  if (list.paging.style === "connection") return ["first", "after", "last", "before"];
+  return [list.paging.parameter, list.paging.sizeParameter].filter((name) => name !== undefined);
 }
 
 /** The call for one page of a list. */

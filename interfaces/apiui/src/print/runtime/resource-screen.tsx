@@ -9,7 +9,7 @@ import { ItemList } from "./list";
 import { Markdown } from "./markdown";
 import { knownValues } from "./paging";
 import { Button } from "./parts";
-import { textOf } from "./values";
+import { inText, textOf } from "./values";
 import { exactJsonText, own, withAll, withOwn } from "./vetted";
 import type { Data, ListedResource, Page, Problem, Resource, Ui, Values } from "./types";
 
@@ -85,7 +85,7 @@ export function ResourceScreen({
         )}
         {isAllowed(resource.creates) ? (
           <Button
-            label={`New ${resource.singular.toLowerCase()}`}
+            label={`New ${inText(resource.singular)}`}
             kind="primary"
             signature={PLAN.operations.at(resource.creates).signature}
             whenPressed={() => ui.goTo({ kind: "form", resource: resource.id, operation: resource.creates, known })}
@@ -125,7 +125,7 @@ export function Lookup({ ui, resource, known }: { ui: Ui; resource: Resource; kn
       className="dragoman-panel dragoman-toolbar"
       noValidate
       role="search"
-      aria-label={`Open ${resource.singular.toLowerCase()}`}
+      aria-label={`Open ${inText(resource.singular)}`}
       onSubmit={(event) => {
         event.preventDefault();
         open();
@@ -141,7 +141,7 @@ export function Lookup({ ui, resource, known }: { ui: Ui; resource: Resource; kn
           whenChanged={(next) => setDrafts(withOwn(drafts, inputKey(input), next))}
         />
       ))}
-      <Button label={`Open ${resource.singular.toLowerCase()}`} submits signature={operation.signature} />
+      <Button label={`Open ${inText(resource.singular)}`} submits signature={operation.signature} />
     </form>
   );
 }

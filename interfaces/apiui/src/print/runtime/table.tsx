@@ -4,7 +4,9 @@ import { Fragment, useId } from "react";
 import { Cell } from "./data";
 import { columnOf } from "./paging";
 import { Button } from "./parts";
-import { fieldOf, shownText, textOf } from "./values";
+import { columnName } from "./reference";
+import { cellOf, cellText, tintOf } from "./showing";
+import { textOf } from "./values";
 import { own } from "./vetted";
 import type { Column, Data, List, ListedResource, Order, Values } from "./types";
 
@@ -12,14 +14,36 @@ import type { Column, Data, List, ListedResource, Order, Values } from "./types"
 export function groupsOf(list: List, items: Data[]): { title?: string; items: Data[] }[] {
   const { grouping } = list;
   if (grouping === undefined) return [{ title: undefined, items }];
-  const titles = [...new Set(items.map((item) => textOf(fieldOf(item, grouping))))].toSorted();
+  const column = columnOf(list, grouping);
+  const titles = [...new Set(items.map((item) => textOf(cellOf(column, item))))].toSorted();
   return titles.map((title) => ({
     title: title === "" ? "None" : title,
-    items: items.filter((item) => textOf(fieldOf(item, grouping)) === title),
+    items: items.filter((item) => textOf(cellOf(column, item)) === title),
   }));
 }
 
+/** One value of a row: a name in place of a key, or the value by its format. */
+export function RowCell({
+  resource,
+  column,
+  item,
+  names,
+}: {
+  resource: ListedResource;
+  column: Column;
+  item: Data;
+  names: Values;
+}) {
+  const value = cellOf(column, item);
+  const name = columnName(resource, column, item, names);
+  if (name !== undefined) return <bdi title={textOf(value)}>{name}</bdi>;
+  if (column.format === undefined || value === null || value === undefined || value === "")
+    return <Cell value={value} display={column.display} field={column.field} />;
+  return <bdi title={textOf(value)}>{cellText(column, value)}</bdi>;
+}
+
 export function ItemTable({
+  names,
   resource,
   columns,
   items,
@@ -34,6 +58,7 @@ export function ItemTable({
   isPicked,
   whenPicked,
 }: {
+  names: Values;
   resource: ListedResource;
   columns: Column[];
   items: Data[];
@@ -112,11 +137,11 @@ export function ItemTable({
               </tr>
             )}
             {group.items.map((item, index) => (
-              <tr key={index}>
+              <tr key={index} className={tintOf(resource.list, item)}>
                 {columns.map((column, position) => (
                   <td
                     key={column.field}
-                    className={column.display === "number" && position > 0 ? "dragoman-number" : ""}
+                    className={`${column.display === "number" && position > 0 ? "dragoman-number" : ""} ${tintOf(resource.list, item, column)}`}
                   >
                     {position === 0 ? null : (
                       <span className="dragoman-celllabel" aria-hidden="true">
@@ -127,7 +152,7 @@ export function ItemTable({
                       <input
                         type="checkbox"
                         className="dragoman-pick"
-                        aria-label={`Select ${shownText(fieldOf(item, column.field), column.display) || "this row"}`}
+                        aria-label={`Select ${cellText(column, cellOf(column, item)) || "this row"}`}
                         checked={isPicked(item)}
                         onChange={(event) => whenPicked([item], event.target.checked)}
                       />
@@ -139,10 +164,13 @@ export function ItemTable({
                         data-operation={signature}
                         onClick={() => whenOpened(item)}
                       >
-                        <bdi>{shownText(fieldOf(item, column.field), column.display) || "Open"}</bdi>
+                        <bdi>
+                          {columnName(resource, column, item, names) ??
+                            (cellText(column, cellOf(column, item)) || "Open")}
+                        </bdi>
                       </button>
                     ) : (
-                      <Cell value={fieldOf(item, column.field)} display={column.display} field={column.field} />
+                      <RowCell resource={resource} column={column} item={item} names={names} />
                     )}
                   </td>
                 ))}
@@ -156,12 +184,14 @@ export function ItemTable({
 }
 
 export function CardGrid({
+  names,
   resource,
   columns,
   items,
   whenOpened,
   signature,
 }: {
+  names: Values;
   resource: ListedResource;
   columns: Column[];
   items: Data[];
@@ -176,7 +206,7 @@ export function CardGrid({
       )}
       <ul className="dragoman-cards">
         {group.items.map((item, index) => (
-          <li key={index} className="dragoman-card">
+          <li key={index} className={`dragoman-card ${tintOf(resource.list, item)}`}>
             <h3>
               <button
                 type="button"
@@ -184,7 +214,7 @@ export function CardGrid({
                 data-operation={signature}
                 onClick={() => whenOpened(item)}
               >
-                <bdi>{head === undefined ? "Open" : shownText(fieldOf(item, head.field), head.display) || "Open"}</bdi>
+                <bdi>{head === undefined ? "Open" : cellText(head, cellOf(head, item)) || "Open"}</bdi>
               </button>
             </h3>
             <dl className="dragoman-pairs">
@@ -193,8 +223,8 @@ export function CardGrid({
                 .map((column) => (
                   <Fragment key={column.field}>
                     <dt>{column.label}</dt>
-                    <dd>
-                      <Cell value={fieldOf(item, column.field)} display={column.display} field={column.field} />
+                    <dd className={tintOf(resource.list, item, column)}>
+                      <RowCell resource={resource} column={column} item={item} names={names} />
                     </dd>
                   </Fragment>
                 ))}

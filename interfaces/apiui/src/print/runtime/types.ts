@@ -124,6 +124,55 @@ export interface List {
   pageSize: number;
   paging?: Paging;
   layout?: Layout;
+  /** Fixed filters. */
+  conditions?: Condition[];
+  saved?: SavedView[];
+  colors?: ColorRule[];
+  actions?: Action[];
+}
+
+/** A test of one field of a row. */
+export interface Condition {
+  field: string;
+  test?: string;
+  negated?: boolean;
+  values?: Data[];
+  /** The parameter by which the API itself chooses. */
+  parameter?: string;
+}
+
+/** Conditions under a name, which people switch to. */
+export interface SavedView {
+  title: string;
+  conditions: Condition[];
+  order?: Order;
+}
+
+export interface ColorRule {
+  condition: Condition;
+  tint: string;
+  wholeRow?: boolean;
+}
+
+/** A button over one item or the selected rows. */
+export interface Action {
+  title: string;
+  operation: number;
+  constants?: { field: string; value: Data }[];
+}
+
+export interface ValueFormat {
+  kind: string;
+  currency?: string;
+  digits?: number;
+  cents?: boolean;
+}
+
+/** A column that the API does not send. */
+export interface Computed {
+  how: string;
+  fields: string[];
+  constant?: number;
 }
 
 export interface Order {
@@ -146,6 +195,12 @@ export interface Column {
   label: string;
   display: string;
   hidden?: boolean;
+  /** The values that the specification lists. */
+  choices?: string[];
+  format?: ValueFormat;
+  /** The name of the item that the key leads to is shown. */
+  named?: boolean;
+  computed?: Computed;
 }
 
 export interface Operation {

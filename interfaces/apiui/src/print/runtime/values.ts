@@ -65,6 +65,15 @@ export function labelOf(name: unknown) {
     : text.charAt(0).toUpperCase() + text.slice(1);
 }
 
+/** A name inside of a sentence: `API keys` keeps its capitals, `Orders` does not. */
+export function inText(name: string) {
+  const hasCapitals = (word: string) => /^[A-Z0-9]{2,}s?$|[a-z][A-Z]/.test(word);
+  return name
+    .split(" ")
+    .map((word) => (hasCapitals(word) ? word : word.toLowerCase()))
+    .join(" ");
+}
+
 /** A short text for any value. */
 export function textOf(value: Data): string {
   if (value === null || value === undefined) return "";
@@ -105,6 +114,13 @@ export function dateOf(sent: Data, withTime: boolean) {
   return withTime
     ? date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })
     : date.toLocaleDateString(undefined, { dateStyle: "medium" });
+}
+
+/** The moment that a value names, in milliseconds. */
+export function momentOf(value: Data) {
+  const number = Number(scalarText(value));
+  if (value === null || value === undefined || isNested(value)) return Number.NaN;
+  return Number.isNaN(number) ? new Date(value).getTime() : number < 100000000000 ? number * 1000 : number;
 }
 
 /** The text that a column shows for a value. */
