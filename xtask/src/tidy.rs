@@ -36,6 +36,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("mcp", &["domain", "platform", "process", "rpc", "tls"]),
     ("language-servers", &["domain", "platform", "process", "rpc"]),
     ("acp-client", &["domain", "process", "rpc"]),
+    ("external-agents", &["acp-client", "config", "domain", "platform", "process", "tools"]),
     ("session", &["domain"]),
     ("replay", &["domain", "config", "engine", "session"]),
     ("import", &["config", "domain", "llm", "platform"]),

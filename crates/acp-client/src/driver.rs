@@ -7,16 +7,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Failure;
-use domain::agent::AgentEvent;
+use domain::agent::{AgentEvent, AgentRequest, AgentToolCall};
 use domain::item::Part;
 use process::sandbox::Sandbox;
 use rpc::{Fault, Inbound, Outgoing, Peer, RequestError};
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
+use crate::bridge::Bridge;
 use crate::child::AgentChild;
-use crate::options::{Limits, SettingsLook, SettingsWatch};
+use crate::offers::{OfferBook, OffersObserver};
+use crate::options::{Limits, SettingsLook};
 use crate::requests::{Events, RequestScope};
 use crate::terminals::Terminals;
 use crate::updates;
@@ -50,11 +52,19 @@ pub(crate) struct Driver {
     pub(crate) limits: Limits,
     pub(crate) takes_images: bool,
     pub(crate) terminals: Terminals,
-    pub(crate) settings_watch: Option<SettingsWatch>,
+    pub(crate) settings_watch: Option<SettingsLook>,
     /// It must outlive the child.
     pub(crate) _sandbox: Option<Arc<Sandbox>>,
     /// Held once more by each request of the agent that waits for our answer.
     pub(crate) open_requests: Arc<()>,
+    pub(crate) offers: OfferBook,
+    pub(crate) on_offers: Option<OffersObserver>,
+    /// When the agent last sent an update outside of a prompt.
+    pub(crate) heard: watch::Sender<std::time::Instant>,
+    /// Calls of our tools that the agent makes through its bridge.
+    pub(crate) tool_calls: mpsc::Receiver<AgentToolCall>,
+    /// The other end stays open, and so does the port.
+    pub(crate) _bridge: (mpsc::Sender<AgentToolCall>, Option<Arc<Bridge>>),
 }
 
 /// Why a prompt cannot go on, and the process with it.
@@ -81,9 +91,11 @@ impl Driver {
             tokio::select! {
                 biased;
                 inbound = self.inbox.recv() => match inbound {
-                    Some(inbound) => refuse_outside(inbound),
+                    Some(inbound) => self.handle_outside(inbound),
                     None => break,
                 },
+                // Dropping a call refuses it.
+                _ = self.tool_calls.recv() => {}
                 command = self.commands.recv() => match command {
                     // A stop came before the prompt left.
                     Some(command) if command.events.is_closed() => {}
@@ -101,25 +113,30 @@ impl Driver {
         }
         self.terminals.release_all();
         self.child.stop().await;
+        for text in self.look_at_settings().await {
+            tracing::warn!(agent = self.name, "{text}");
+        }
         self.state.send_replace(DriverState::Ended);
     }
 
-    /// Begins to look at the agent's settings.
-    async fn watch_settings(&self) -> Option<SettingsLook> {
-        let watch = self.settings_watch.clone()?;
-        tokio::task::spawn_blocking(move || watch()).await.ok()
+    /// Takes back settings that the agent has left; a sentence about each.
+    async fn look_at_settings(&self) -> Vec<String> {
+        let Some(look) = self.settings_watch.clone() else { return Vec::new() };
+        tokio::task::spawn_blocking(move || look()).await.unwrap_or_default()
+    }
+
+    async fn report_settings(&self, command: &PromptCommand) {
+        for text in self.look_at_settings().await {
+            let _ = command.events.send(Ok(AgentEvent::Notice { text })).await;
+        }
     }
 
     /// An error ends the agent.
     async fn run_prompt(&mut self, outgoing: &Outgoing, command: PromptCommand) -> Result<(), ()> {
-        let look = self.watch_settings().await;
+        self.report_settings(&command).await;
         let ended = self.serve_prompt(outgoing, &command).await;
         self.terminals.release_all();
-        if let Some(look) = look {
-            for text in tokio::task::spawn_blocking(look).await.unwrap_or_default() {
-                let _ = command.events.send(Ok(AgentEvent::Notice { text })).await;
-            }
-        }
+        self.report_settings(&command).await;
         let end = match ended {
             Ok(end) => end,
             Err(broken) => {
@@ -159,6 +176,10 @@ impl Driver {
                     let Some(inbound) = inbound else { return Err(Broken::Gone) };
                     silent_at = Instant::now() + self.limits.silence;
                     self.pass_on(inbound, command, &mut counts).await?;
+                }
+                Some(call) = self.tool_calls.recv() => {
+                    silent_at = Instant::now() + self.limits.silence;
+                    self.pass_on_tool_call(call, command).await;
                 }
                 answered = &mut answer => {
                     while let Ok(inbound) = self.inbox.try_recv() {
@@ -207,6 +228,7 @@ impl Driver {
         }
         let text = inbound.params.as_ref().map_or("{}", |params| params.get());
         let Ok(params) = serde_json::from_str::<UpdateParams>(text) else { return Ok(()) };
+        self.note_offers(&params);
         let event = if params.session_id == command.session {
             updates::event(&params.update, &|id| self.terminals.text(id))
         } else if std::mem::replace(&mut counts.is_told_of_others, true) {
@@ -221,6 +243,43 @@ impl Driver {
             let _ = command.events.send(Ok(event)).await;
         }
         Ok(())
+    }
+
+    /// The agent waits for the result by right.
+    async fn pass_on_tool_call(&self, call: AgentToolCall, command: &PromptCommand) {
+        let AgentToolCall { server, name, input, cancel, reply } = call;
+        let (passed, answer) = oneshot::channel();
+        let open = self.open_requests.clone();
+        tokio::spawn(async move {
+            let _open = open;
+            if let Ok(answer) = answer.await {
+                let _ = reply.send(answer);
+            }
+        });
+        let call = AgentToolCall { server, name, input, cancel, reply: passed };
+        let _ = command.events.send(Ok(AgentEvent::Request(AgentRequest::Tool(call)))).await;
+    }
+
+    /// A message while no prompt runs: a request gets an error, an update may change what is offered.
+    fn handle_outside(&self, inbound: Inbound) {
+        if let Some(responder) = inbound.responder {
+            return responder.fail(Fault::internal("No prompt is being worked on."));
+        }
+        let text = inbound.params.as_ref().map_or("{}", |params| params.get());
+        if inbound.method == method::SESSION_UPDATE
+            && let Ok(params) = serde_json::from_str::<UpdateParams>(text)
+        {
+            self.heard.send_replace(std::time::Instant::now());
+            self.note_offers(&params);
+        }
+    }
+
+    fn note_offers(&self, params: &UpdateParams) {
+        if self.offers.update(&params.session_id, &params.update)
+            && let Some(on_offers) = &self.on_offers
+        {
+            on_offers();
+        }
     }
 
     fn blocks(&self, parts: &[Part]) -> Vec<Value> {
@@ -266,13 +325,6 @@ impl Counts {
             return Err(Broken::Floods("more tool calls than one answer may have"));
         }
         Ok(())
-    }
-}
-
-/// A request without a prompt gets an error; updates without one are left out.
-fn refuse_outside(inbound: Inbound) {
-    if let Some(responder) = inbound.responder {
-        responder.fail(Fault::internal("No prompt is being worked on."));
     }
 }
 

@@ -54,7 +54,9 @@ pub struct Probe {
 pub(crate) struct OpenSession {
     pub(crate) id: String,
     pub(crate) is_known: bool,
-    pub(crate) choice: ModelChoice,
+    /// The agent sends what was said in it, perhaps after its answer.
+    pub(crate) is_replayed: bool,
+    pub(crate) result: SessionResult,
 }
 
 /// Starts an agent, asks what it is, and ends it. With a folder, it also opens a session there.
@@ -64,7 +66,7 @@ pub async fn probe(
     folder: Option<&Path>,
     limits: &Limits,
 ) -> Result<Probe, Failure> {
-    let connected = connect(name, spawn, limits).await?;
+    let connected = connect(name, spawn, limits, true).await?;
     let Connected { title, auth_methods, capabilities, child, peer, .. } = &connected;
     let needs_login = match folder {
         Some(folder) => {
@@ -85,7 +87,7 @@ pub async fn probe(
 
 /// Starts an agent and asks it to log in; it may open a browser.
 pub async fn authenticate(name: &str, spawn: Spawn, method: &str, limits: &Limits) -> Result<(), Failure> {
-    let connected = connect(name, spawn, limits).await?;
+    let connected = connect(name, spawn, limits, true).await?;
     let (outgoing, params) = (connected.peer.outgoing(), json!({"methodId": method}));
     let answer = call(&outgoing, method::AUTHENTICATE, &params, limits).await;
     let done = answer.map(drop).map_err(|error| refused(name, &error));
@@ -93,7 +95,12 @@ pub async fn authenticate(name: &str, spawn: Spawn, method: &str, limits: &Limit
     done
 }
 
-pub(crate) async fn connect(name: &str, spawn: Spawn, limits: &Limits) -> Result<Connected, Failure> {
+pub(crate) async fn connect(
+    name: &str,
+    spawn: Spawn,
+    limits: &Limits,
+    reads_files: bool,
+) -> Result<Connected, Failure> {
     let not_started = |why: String| {
         Failure::provider(format!("The agent {name} could not be started: {why}"))
             .hint("`dragoman acp-agents list` shows the agents of this machine.")
@@ -101,7 +108,8 @@ pub(crate) async fn connect(name: &str, spawn: Spawn, limits: &Limits) -> Result
     let (transport, child) = child::start(spawn).await.map_err(not_started)?;
     let options = PeerOptions { message_limit: limits.message, ..PeerOptions::newline() };
     let (peer, inbox) = rpc::inbox(options, transport).map_err(|error| not_started(error.to_string()))?;
-    let answer = call(&peer.outgoing(), method::INITIALIZE, &initialize_params(), limits).await;
+    let params = initialize_params(reads_files);
+    let answer = call(&peer.outgoing(), method::INITIALIZE, &params, limits).await;
     let result = answer.and_then(|answer| {
         serde_json::from_value::<InitializeResult>(answer).map_err(RequestError::Unexpected)
     });
@@ -183,6 +191,8 @@ pub(crate) struct SessionOpener<'a> {
     pub(crate) auth_methods: &'a [AuthMethod],
     /// Ways to log in that need nobody.
     pub(crate) silent_logins: &'a [String],
+    /// The server that gives the agent our tools.
+    pub(crate) bridge: Option<Value>,
     pub(crate) limits: &'a Limits,
 }
 
@@ -207,26 +217,36 @@ impl SessionOpener<'_> {
         if result.session_id.is_empty() {
             return Err(Failure::provider(format!("The agent {} opened no session.", self.name)));
         }
-        let choice = ModelChoice::of(&result);
-        Ok(OpenSession { id: result.session_id, is_known: false, choice })
+        Ok(OpenSession { id: result.session_id.clone(), is_known: false, is_replayed: false, result })
     }
 
+    /// Tries the ways to continue a session that the agent says it has. Some agents name one that they do not have.
     async fn go_on(&self, opening: &AgentOpening, known: &str) -> Result<Option<OpenSession>, RequestError> {
-        let method = match self.capabilities {
-            it if it.can_resume() => method::SESSION_RESUME,
-            it if it.load_session => method::SESSION_LOAD,
-            _ => return Ok(None),
-        };
-        let result = match self.request_session(method, opening, Some(known)).await {
-            Err(RequestError::Fault(fault)) if fault.code == AUTH_REQUIRED => {
-                if self.log_in().await.is_err() {
-                    return Ok(None);
+        let ways = [
+            (self.capabilities.can_resume(), method::SESSION_RESUME),
+            (self.capabilities.load_session, method::SESSION_LOAD),
+        ];
+        let mut failed = Ok(None);
+        for (_, method) in ways.into_iter().filter(|(is_there, _)| *is_there) {
+            let result = match self.request_session(method, opening, Some(known)).await {
+                Err(RequestError::Fault(fault)) if fault.code == AUTH_REQUIRED => {
+                    if self.log_in().await.is_err() {
+                        return Ok(None);
+                    }
+                    self.request_session(method, opening, Some(known)).await
                 }
-                self.request_session(method, opening, Some(known)).await?
+                result @ (Ok(_) | Err(_)) => result,
+            };
+            match result {
+                Ok(result) => {
+                    let is_replayed = method == method::SESSION_LOAD;
+                    let id = known.to_owned();
+                    return Ok(Some(OpenSession { id, is_known: true, is_replayed, result }));
+                }
+                Err(error) => failed = Err(error),
             }
-            result @ (Ok(_) | Err(_)) => result?,
-        };
-        Ok(Some(OpenSession { id: known.to_owned(), is_known: true, choice: ModelChoice::of(&result) }))
+        }
+        failed
     }
 
     async fn request_session(
@@ -235,7 +255,8 @@ impl SessionOpener<'_> {
         opening: &AgentOpening,
         known: Option<&str>,
     ) -> Result<SessionResult, RequestError> {
-        let mut params = json!({"cwd": opening.roots.first(), "mcpServers": []});
+        let servers: Vec<&Value> = self.bridge.iter().collect();
+        let mut params = json!({"cwd": opening.roots.first(), "mcpServers": servers});
         if opening.roots.len() > 1 && self.capabilities.takes_more_folders() {
             params["additionalDirectories"] = json!(opening.roots[1..]);
         }
@@ -265,10 +286,19 @@ impl SessionOpener<'_> {
     }
 
     /// Chooses the model of the session.
-    pub(crate) async fn choose_model(&self, open: &OpenSession, wanted: &str) -> Result<(), Failure> {
-        let request = open.choice.request(wanted, &open.id).map_err(Failure::user)?;
+    pub(crate) async fn choose_model(
+        &self,
+        session: &str,
+        choice: &ModelChoice,
+        wanted: &str,
+    ) -> Result<(), Failure> {
+        let request = choice.request(wanted, session).map_err(Failure::user)?;
         let Some((method, params)) = request else { return Ok(()) };
-        let answer = call(self.outgoing, method, &params, self.limits).await;
-        answer.map(drop).map_err(|error| refused(self.name, &error))
+        self.request(method, &params).await.map(drop)
+    }
+
+    /// A request about the session, while a prompt runs too.
+    pub(crate) async fn request(&self, method: &str, params: &Value) -> Result<Value, Failure> {
+        call(self.outgoing, method, params, self.limits).await.map_err(|error| refused(self.name, &error))
     }
 }

@@ -8,12 +8,14 @@
 //! breaks these bounds is ended with a sentence that says which one; a child never outlives its [`Agent`].
 
 mod agent;
+pub mod bridge;
 mod call_updates;
 mod child;
 mod diff;
 mod driver;
 mod handshake;
 mod model_choice;
+mod offers;
 mod options;
 mod requests;
 mod terminals;
@@ -21,6 +23,7 @@ mod updates;
 mod wire;
 
 pub use agent::Agent;
+pub use bridge::BridgeProgram;
 pub use handshake::{AuthMethod, Probe, authenticate, probe};
 pub use model_choice::AgentModel;
-pub use options::{AgentOptions, Launch, Launcher, Limits, SettingsLook, SettingsWatch};
+pub use options::{AgentOptions, Launch, Launcher, Limits, SettingsLook};

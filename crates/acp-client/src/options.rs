@@ -8,7 +8,9 @@ use domain::{BoxFuture, Failure};
 use process::Spawn;
 use process::sandbox::Sandbox;
 
+use crate::bridge::BridgeProgram;
 use crate::model_choice::AgentModel;
+use crate::offers::OffersObserver;
 
 /// Told of the models that an agent offers.
 pub(crate) type ModelsObserver = Arc<dyn Fn(&[AgentModel]) + Send + Sync>;
@@ -22,12 +24,23 @@ pub struct AgentOptions {
     pub auth_methods: Vec<String>,
     /// Told of the models that the agent offers.
     pub on_models: Option<ModelsObserver>,
+    /// The agent may have us read files. Some agents take a missing file for a failure then, and read better themselves.
+    pub reads_files: bool,
+    /// Told when the agent changes by itself what it offers in a session.
+    pub on_offers: Option<OffersObserver>,
+    /// The program that gives the agent the tools of our servers; `None`: it gets none.
+    pub bridge: Option<BridgeProgram>,
     pub limits: Limits,
 }
 
 /// Makes the process of an agent for a chat.
 pub trait Launcher: Send + Sync {
-    fn launch<'a>(&'a self, opening: &'a AgentOpening) -> BoxFuture<'a, Result<Launch, Failure>>;
+    /// `port`: one of this process that the agent must reach.
+    fn launch<'a>(
+        &'a self,
+        opening: &'a AgentOpening,
+        port: Option<u16>,
+    ) -> BoxFuture<'a, Result<Launch, Failure>>;
 }
 
 /// A process that is ready to start.
@@ -37,17 +50,14 @@ pub struct Launch {
     pub is_confined: bool,
     /// The sandbox keeps it from opening what rules forbid to read.
     pub seals_forbidden: bool,
-    /// Looks at the agent's own settings before each prompt.
-    pub settings_watch: Option<SettingsWatch>,
+    /// Looks at the agent's own settings before and after each prompt, and at its end.
+    pub settings_watch: Option<SettingsLook>,
     /// The sandbox, whose temporary folder must be there as long as the process.
     pub sandbox: Option<Arc<Sandbox>>,
 }
 
-/// Called when a prompt begins; what it gives is called when the prompt has ended.
-pub type SettingsWatch = Arc<dyn Fn() -> SettingsLook + Send + Sync>;
-
-/// Takes back the settings that appeared since; a sentence for people about each.
-pub type SettingsLook = Box<dyn FnOnce() -> Vec<String> + Send>;
+/// Takes back settings that appeared since the process was started; a sentence for people about each.
+pub type SettingsLook = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
 
 /// Bounds. Every one is finite.
 #[derive(Clone, Copy, Debug)]

@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::call_updates;
 use crate::terminals::Terminals;
 use crate::wire::{
-    CreateTerminalParams, PermissionOption, PermissionParams, ReadFileParams, TerminalParams,
+    CreateTerminalParams, NOT_FOUND, PermissionOption, PermissionParams, ReadFileParams, TerminalParams,
     WriteFileParams, method,
 };
 
@@ -101,7 +101,11 @@ impl RequestScope<'_> {
         tokio::spawn(async move {
             let _open = open;
             match read.await {
-                Ok(Ok(content)) => responder.succeed(&json!({"content": content})),
+                Ok(Ok(Some(content))) => responder.succeed(&json!({"content": content})),
+                // Agents look for these words to tell a new file from one that cannot be read.
+                Ok(Ok(None)) => {
+                    responder.fail(Fault::new(NOT_FOUND, format!("Resource not found: {}", params.path)));
+                }
                 Ok(Err(reason)) => responder.fail(Fault::internal(reason)),
                 Err(_) => responder.fail(Fault::cancelled()),
             }

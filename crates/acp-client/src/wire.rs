@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 pub(crate) const PROTOCOL_VERSION: u64 = 1;
 /// The code of an error that asks for a login.
 pub(crate) const AUTH_REQUIRED: i64 = -32000;
+/// The code of an error about a file that is not there.
+pub(crate) const NOT_FOUND: i64 = -32002;
 
 pub(crate) mod method {
     //! Names of methods.
@@ -20,6 +22,7 @@ pub(crate) mod method {
     pub(crate) const SESSION_RESUME: &str = "session/resume";
     pub(crate) const SESSION_PROMPT: &str = "session/prompt";
     pub(crate) const SESSION_CANCEL: &str = "session/cancel";
+    pub(crate) const SESSION_SET_MODE: &str = "session/set_mode";
     pub(crate) const SESSION_SET_MODEL: &str = "session/set_model";
     pub(crate) const SESSION_SET_CONFIG_OPTION: &str = "session/set_config_option";
 
@@ -35,11 +38,12 @@ pub(crate) mod method {
     pub(crate) const TERMINAL_RELEASE: &str = "terminal/release";
 }
 
-pub(crate) fn initialize_params() -> Value {
+/// `reads_files`: the agent may have us read files.
+pub(crate) fn initialize_params(reads_files: bool) -> Value {
     json!({
         "protocolVersion": PROTOCOL_VERSION,
         "clientCapabilities": {
-            "fs": {"readTextFile": true, "writeTextFile": true},
+            "fs": {"readTextFile": reads_files, "writeTextFile": true},
             "terminal": true,
             "_meta": {"terminal-auth": true},
         },
@@ -94,6 +98,7 @@ impl AgentCapabilities {
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct SessionResult {
     pub(crate) session_id: String,
+    pub(crate) modes: Value,
     pub(crate) models: Value,
     pub(crate) config_options: Value,
 }

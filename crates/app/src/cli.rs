@@ -56,11 +56,15 @@ pub(crate) enum Task {
     },
     /// Speak the Agent Client Protocol on stdin and stdout: Zed, JetBrains, Neovim, Emacs and others start this.
     #[command(
-        after_help = "Example (Zed, settings.json):\n  \"agent_servers\": {\"Dragoman\": {\"command\": \"dragoman\", \"args\": [\"acp\"]}}\n  dragoman acp --connect https://HOST:PORT    the engine of another machine"
+        after_help = "Example (Zed, settings.json):\n  \"agent_servers\": {\"Dragoman\": {\"command\": \"dragoman\", \"args\": [\"acp\"]}}\n  dragoman acp --connect https://HOST:PORT    the engine of another machine\n  dragoman acp --proxy codex                  Codex, with undo, sandbox and rules of Dragoman"
     )]
     Acp {
         #[command(flatten)]
         connect: ConnectArguments,
+        /// Work between the editor and this agent of another vendor: its own modes, models, commands and options are shown
+        /// (`dragoman docs other-agents`).
+        #[arg(long, value_name = "AGENT", conflicts_with = "connect")]
+        proxy: Option<String>,
         /// Store a provider's key in this terminal instead: editors start this for a login.
         #[arg(long, conflicts_with = "connect")]
         login: bool,

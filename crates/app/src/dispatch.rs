@@ -27,7 +27,7 @@ fn plain_start() -> Option<Cli> {
     let [word] = words.as_slice() else { return None };
     let command = match word.to_str()? {
         "server" => Task::Server { connect: ConnectArguments::default(), verbose: false },
-        "acp" => Task::Acp { connect: ConnectArguments::default(), login: false },
+        "acp" => Task::Acp { connect: ConnectArguments::default(), proxy: None, login: false },
         _ => return None,
     };
     Some(Cli { command: Some(command), log_level: None })
@@ -93,7 +93,7 @@ fn perform(cli: Cli) -> ExitCode {
         Task::Server { connect, verbose } => commands::server::run(&connect, verbose, level),
         Task::Models { json, refresh, task } => commands::models::run(task, json, refresh),
         Task::Acp { login: true, .. } => commands::login::choose(),
-        Task::Acp { connect, login: false } => commands::acp::run(&connect, level),
+        Task::Acp { connect, proxy, login: false } => commands::acp::run(&connect, proxy, level),
         Task::Threads(arguments) => commands::threads::run(arguments, level),
         Task::McpServer(arguments) => commands::mcp_server::run(arguments, level),
         Task::Copilot => commands::interfaces::copilot(level),

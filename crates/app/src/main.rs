@@ -3,7 +3,7 @@
 //! Owns exit codes and the order of the start. Invariant: only protocol messages reach the stdout of a server.
 
 mod accounts;
-mod agent_settings;
+mod agents;
 mod approve;
 mod arguments;
 mod attaching;
@@ -14,12 +14,10 @@ mod clipboard;
 mod commands;
 mod dispatch;
 mod doctor;
-mod external_agents;
 mod git;
 mod hooks;
 mod installation;
 mod keyring;
-mod known_agents;
 mod language_servers;
 mod lifetime;
 mod logging;

@@ -7,10 +7,9 @@ use std::time::Duration;
 use config::{Environment, ManagedRules};
 use domain::Failure;
 use domain::model::{Model, ModelInfo, Models};
+use external_agents::ExternalAgents;
 use llm::catalog::Catalog;
 use providers::Configured;
-
-use crate::external_agents::{self, ExternalAgents};
 
 /// How long the discovery of local model servers may take.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(2);

@@ -21,9 +21,9 @@ use providers::ProviderDeps;
 use serde_json::{Map, Value};
 
 use crate::accounts::WorkspaceAccounts;
+use crate::agents;
 use crate::attaching;
 use crate::built_in_tools::{self, PREPARE_DELAY};
-use crate::external_agents::ExternalAgents;
 use crate::hooks::WorkspaceHooks;
 use crate::logging;
 use crate::models::{self, AllModels};
@@ -167,7 +167,7 @@ impl WorkspaceSource for Workspaces {
             std::mem::take(&mut configured.problems).iter().map(ToString::to_string).collect();
         let mut notices = Vec::new();
         let sandbox = sandboxing::workspace_sandbox(&self.environment, &resolved, &roots, &mut notices);
-        let agents = ExternalAgents::new(self.environment.clone(), &resolved, sandbox.as_ref());
+        let agents = self.agents(&resolved, sandbox.as_ref());
         let models = Arc::new(AllModels::new(configured, &self.environment).with_agents(agents));
         self.start_chores(models.clone(), &resolved);
         let built_in = self.built_in_tools(&resolved, sandbox.as_ref(), &roots);
@@ -232,6 +232,16 @@ impl Workspaces {
     ) -> Arc<tools::BuiltInTools> {
         let (observer, is_ephemeral) = (self.jobs_observer(), self.options.is_ephemeral);
         built_in_tools::of_workspace(&self.environment, resolved, sandbox, observer, roots, is_ephemeral)
+    }
+
+    fn agents(
+        &self,
+        resolved: &config::Resolved,
+        sandbox: Option<&WorkspaceSandbox>,
+    ) -> Arc<external_agents::ExternalAgents> {
+        let changes = self.changes.clone();
+        let on_offers: agents::OffersObserver = Arc::new(move || changes.publish(CatalogKind::Agents));
+        agents::of_workspace(&self.environment, resolved, sandbox, Some(on_offers))
     }
 
     /// What a user without a provider should know.

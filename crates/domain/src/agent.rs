@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::ids::SessionId;
 use crate::item::{Part, PlanEntry};
 use crate::model_answer::{StopReason, Tokens};
+use crate::tool::ToolSpec;
 use crate::tool_call::{FileChange, Location};
 use crate::{BoxFuture, CancellationToken};
 
@@ -30,6 +31,32 @@ pub trait ExternalAgent: Send + Sync {
 
     /// Resolves when the agent no longer works on anything: by itself, or because it was ended.
     fn wait_until_idle<'a>(&'a self, chat: &'a SessionId) -> BoxFuture<'a, ()>;
+
+    /// What the agent offers in the open session of the chat; `None`: it does not run.
+    fn offers(&self, chat: &SessionId) -> Option<AgentOffers>;
+
+    /// Chooses something that the agent offers in the open session of the chat.
+    fn choose<'a>(&'a self, chat: &'a SessionId, choice: AgentChoice) -> BoxFuture<'a, Result<(), Failure>>;
+}
+
+/// What an agent lets its user choose, as the agent itself describes it. Only a front-end that speaks the agent's protocol reads
+/// the values, and shows them unchanged.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct AgentOffers {
+    pub modes: Value,
+    pub models: Value,
+    pub options: Value,
+    pub commands: Value,
+    /// The names of the commands, without a slash, and what each does.
+    pub slash_commands: Vec<(String, String)>,
+}
+
+/// A choice of the user among [`AgentOffers`], by the agent's own ids.
+#[derive(Clone, PartialEq, Debug)]
+pub enum AgentChoice {
+    Mode { id: String },
+    Model { id: String },
+    Option { id: String, value: Value },
 }
 
 pub type AgentStream = Pin<Box<dyn Stream<Item = Result<AgentEvent, Failure>> + Send>>;
@@ -48,6 +75,8 @@ pub struct AgentOpening {
     pub tainted: bool,
     /// The behavior forbids changes: the agent cannot write the workspace.
     pub read_only: bool,
+    /// Tools of servers that the agent may call through us.
+    pub tools: Arc<[ToolSpec]>,
 }
 
 /// An agent that is ready for prompts.
@@ -154,7 +183,8 @@ pub enum AgentRequest {
         path: PathBuf,
         line: Option<u32>,
         limit: Option<u32>,
-        reply: oneshot::Sender<Result<String, String>>,
+        /// `None`: there is no such file.
+        reply: oneshot::Sender<Result<Option<String>, String>>,
     },
     WriteFile {
         path: PathBuf,
@@ -163,6 +193,20 @@ pub enum AgentRequest {
     },
     /// Runs a shell line.
     Command(AgentCommand),
+    /// Calls one of the offered tools.
+    Tool(AgentToolCall),
+}
+
+/// A call of a tool that was offered to the agent.
+#[derive(Debug)]
+pub struct AgentToolCall {
+    pub server: String,
+    pub name: String,
+    pub input: Value,
+    /// The agent no longer wants the result.
+    pub cancel: CancellationToken,
+    /// The text of the result; `Err`: the call failed or was refused, and why.
+    pub reply: oneshot::Sender<Result<String, String>>,
 }
 
 #[derive(Debug)]

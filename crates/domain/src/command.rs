@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::agent::{AgentChoice, AgentOffers};
 use crate::ask::Answer;
 use crate::event::{Recorded, SessionUsage};
 use crate::failure::Failure;
@@ -144,6 +145,13 @@ pub enum Command {
         ask: AskId,
         answer: Answer,
         reply: Reply<Answer>,
+    },
+    /// Starts the agent of another vendor that answers in this chat, where it does not run, and tells what it offers; with
+    /// a choice, after it has taken that.
+    Agent {
+        session: SessionId,
+        choice: Option<AgentChoice>,
+        reply: Reply<AgentOffers>,
     },
     Catalog {
         reply: Reply<Catalog>,

@@ -241,6 +241,8 @@ pub enum CatalogKind {
     ToolServers,
     /// Commands in the background.
     Jobs,
+    /// What agents of other vendors offer in their chats.
+    Agents,
 }
 
 impl Event {

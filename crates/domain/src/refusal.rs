@@ -35,6 +35,7 @@ impl Command {
             Self::Servers { reply, .. } => send!(reply),
             Self::Providers { reply } => send!(reply),
             Self::Memory { reply } => send!(reply),
+            Self::Agent { reply, .. } => send!(reply),
             Self::Login { reply, .. } => send!(reply),
             Self::FinishLogin { reply, .. } | Self::Logout { reply, .. } => send!(reply),
             Self::Jobs { reply } => send!(reply),

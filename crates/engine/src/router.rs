@@ -269,7 +269,8 @@ fn addressee(command: &Command) -> Option<(SessionId, Delivery)> {
     match command {
         Command::Cancel { session }
         | Command::CancelCall { session, .. }
-        | Command::Answer { session, .. } => Some((session.clone(), Delivery::IfLive)),
+        | Command::Answer { session, .. }
+        | Command::Agent { session, .. } => Some((session.clone(), Delivery::IfLive)),
         Command::Prompt { session, .. }
         | Command::Rollback { session, .. }
         | Command::Flag { session, .. }

@@ -22,6 +22,8 @@ const DEADLINE: Duration = Duration::from_secs(5);
 pub struct Lane {
     pub world: Arc<World>,
     pub sandbox: Option<Arc<Sandbox>>,
+    /// What the program in the sandbox may do; `None`: what an approved command may.
+    pub allowance: Option<Allowance>,
 }
 
 /// Tries every way out: one after the other in each lane, the lanes at the same time.
@@ -92,7 +94,9 @@ async fn try_attempt(lane: &Lane, attempt: &Attempt, victim: u32) -> io::Result<
         // What an approved command gets: most of what could be left behind.
         let git = if runs_later { GitAccess::Copy } else { GitAccess::ReadOnly };
         let unreadable = lane.world.unreadable();
-        spawn = spawn.confine(sandbox, Allowance { git, unreadable, ..Allowance::default() });
+        let usual = || Allowance { git, ..Allowance::default() };
+        let allowance = lane.allowance.clone().unwrap_or_else(usual);
+        spawn = spawn.confine(sandbox, Allowance { unreadable, ..allowance });
     }
     let finished = spawn.run(&CancellationToken::new()).await;
     let finished = finished.map_err(|error| io::Error::other(error.to_string()))?;

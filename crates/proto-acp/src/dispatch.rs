@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use domain::agent::AgentChoice;
 use domain::command::SessionSettings;
 use domain::store::{ListFilter, ListPosition, SessionSummary};
 use domain::{Command, SessionId};
@@ -16,7 +17,7 @@ use crate::faults::{AUTH_REQUIRED, fault_of, session_not_open};
 use crate::from_wire::{self, invalid};
 use crate::server::Server;
 use crate::wire::{acp, method};
-use crate::{opening, options, sessions, to_wire, v2};
+use crate::{opening, options, proxy, sessions, to_wire, v2};
 
 /// Sessions of one page of `session/list`.
 const PAGE: usize = 50;
@@ -95,6 +96,9 @@ async fn handle_request(server: &mut Server, name: &str, params: &str, responder
         method::SESSION_DELETE => with_params(server, params, responder, delete).await,
         method::SESSION_SET_MODE => with_params(server, params, responder, set_mode).await,
         method::SESSION_SET_CONFIG_OPTION => with_params(server, params, responder, set_option).await,
+        method::SESSION_SET_MODEL if server.proxied.is_some() => {
+            with_params(server, params, responder, set_model).await;
+        }
         method::SESSION_SET_TITLE | method::SESSION_STATUS | method::AUTH_STATUS
             if !server.features.unstable =>
         {
@@ -296,6 +300,10 @@ async fn cancel(server: &mut Server, params: &str) {
 
 async fn set_mode(server: &mut Server, params: acp::SetSessionModeRequest, responder: Responder) {
     let session = SessionId::new(params.session_id.0);
+    if server.offers(&session).is_some_and(|offers| offers.modes.is_object()) {
+        let choice = AgentChoice::Mode { id: params.mode_id.0.to_string() };
+        return server.choose_in_agent(session, choice, false, responder);
+    }
     let change = match server.sessions.get(&session).map(|chat| &chat.projection) {
         Some(it) => options::mode_change(&it.catalog, &it.settings, &params.mode_id.0),
         None => Err(session_not_open(&session)),
@@ -303,13 +311,46 @@ async fn set_mode(server: &mut Server, params: acp::SetSessionModeRequest, respo
     configure(server, session, change, responder, |_| acp::SetSessionModeResponse::new()).await;
 }
 
+/// The parameters of `session/set_model`.
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SetModelRequest {
+    session_id: String,
+    model_id: String,
+}
+
+async fn set_model(server: &mut Server, params: SetModelRequest, responder: Responder) {
+    let session = SessionId::new(params.session_id);
+    if server.offers(&session).is_none() {
+        return responder.fail(session_not_open(&session));
+    }
+    let choice = AgentChoice::Model { id: params.model_id };
+    server.choose_in_agent(session, choice, false, responder);
+}
+
 async fn set_option(server: &mut Server, params: acp::SetSessionConfigOptionRequest, responder: Responder) {
     let session = SessionId::new(params.session_id.0);
+    let id = params.config_id.0.to_string();
+    let (own, offers) = (proxy::own_option(&id), server.offers(&session).cloned());
+    if offers.is_some() && own.is_none() {
+        let value = match params.value.as_bool() {
+            Some(value) => json!(value),
+            None => json!(params.value.as_value_id().map(|value| value.0.to_string())),
+        };
+        let choice = AgentChoice::Option { id, value };
+        return server.choose_in_agent(session, choice, true, responder);
+    }
+    let id = if offers.is_some() { own.unwrap_or(&id) } else { &id };
     let change = match server.sessions.get(&session).map(|chat| &chat.projection) {
-        Some(it) => options::change(&it.catalog, &it.settings, &params.config_id.0, &params.value),
+        Some(it) => options::change(&it.catalog, &it.settings, id, &params.value),
         None => Err(session_not_open(&session)),
     };
-    configure(server, session, change, responder, acp::SetSessionConfigOptionResponse::new).await;
+    let response = move |options| {
+        let options = serde_json::to_value(options).unwrap_or_default();
+        let options = offers.map_or(options.clone(), |offers| proxy::options(&offers, options));
+        json!({"configOptions": options})
+    };
+    configure(server, session, change, responder, response).await;
 }
 
 async fn configure<T: serde::Serialize>(

@@ -11,6 +11,8 @@ mod host;
 mod open_session;
 mod opening;
 mod options;
+mod proxy;
+mod proxying;
 mod serve;
 mod server;
 mod sessions;
@@ -23,4 +25,4 @@ mod v2;
 mod version_two;
 mod wire;
 
-pub use serve::{serve, serve_remote, serve_versions};
+pub use serve::{serve, serve_agent, serve_remote, serve_versions};

@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use domain::agent::AgentOffers;
 use domain::{AskId, Failure, TurnId};
 use rpc::Responder;
 use tokio::task::AbortHandle;
@@ -19,6 +20,8 @@ pub(crate) struct OpenSession {
     pub(crate) asked: HashMap<AskId, AbortHandle>,
     /// Prompts of version 2 that wait for the id of their message.
     pub unnamed: VecDeque<Responder>,
+    /// What the agent of another vendor offers here, where the connection is to one.
+    pub offers: Option<AgentOffers>,
 }
 
 /// A `session/prompt` that is not answered yet.
@@ -33,7 +36,8 @@ pub(crate) type Ended = (Responder, Result<acp::StopReason, Failure>);
 
 impl OpenSession {
     pub(crate) fn new(projection: Projection) -> Self {
-        Self { projection, prompts: HashMap::new(), asked: HashMap::new(), unnamed: VecDeque::new() }
+        let (prompts, asked, unnamed) = (HashMap::new(), HashMap::new(), VecDeque::new());
+        Self { projection, prompts, asked, unnamed, offers: None }
     }
 
     /// The client cancelled: the turn counts as cancelled, also when it ends by itself first.

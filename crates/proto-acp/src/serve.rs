@@ -40,12 +40,28 @@ pub async fn serve_remote(engine: Engine, transport: Transport) -> std::io::Resu
     serve_versions(engine, transport, true, || true).await
 }
 
+/// The same with an agent of another vendor that answers in new chats, by its name as a model. What it offers is shown
+/// unchanged. The connection speaks version 1.
+pub async fn serve_agent(engine: Engine, transport: Transport, model: String) -> std::io::Result<()> {
+    serve_connection(engine, transport, false, Box::new(|| false), Some(model)).await
+}
+
 /// The same with the choice whether clients may speak version 2. It is made when one asks for that.
 pub async fn serve_versions(
     engine: Engine,
     transport: Transport,
     is_remote: bool,
     permits_version_two: impl Fn() -> bool + Send + Sync + 'static,
+) -> std::io::Result<()> {
+    serve_connection(engine, transport, is_remote, Box::new(permits_version_two), None).await
+}
+
+async fn serve_connection(
+    engine: Engine,
+    transport: Transport,
+    is_remote: bool,
+    permits_version_two: Box<dyn Fn() -> bool + Send + Sync>,
+    proxied: Option<String>,
 ) -> std::io::Result<()> {
     let settings = PeerOptions {
         cancel: Some(rpc::CancelMethod { method: method::CANCEL_REQUEST, parameter: "requestId" }),
@@ -58,7 +74,8 @@ pub async fn serve_versions(
         sessions: HashMap::new(),
         features: ClientFeatures::default(),
         is_remote,
-        permits_version_two: Box::new(permits_version_two),
+        permits_version_two,
+        proxied,
         logged_out: false,
         shown_notices: HashSet::new(),
         reported_servers: HashSet::new(),
@@ -186,6 +203,7 @@ impl Server {
         if self.features.version_two {
             return self.notify_of_version_two(session, &update);
         }
+        let Some(update) = self.send_proxied(session, update) else { return };
         let mut status = None;
         if let acp::SessionUpdate::ToolCall(call) = &update {
             status = Some(call.status);
@@ -246,6 +264,7 @@ impl Server {
                     self.report_servers(session);
                 }
             }
+            CatalogKind::Agents => self.look_at_offers(),
             // The protocol has no place for jobs.
             CatalogKind::Jobs => {}
         }

@@ -18,6 +18,8 @@ pub(crate) struct Server {
     /// The client is on another machine.
     pub is_remote: bool,
     pub permits_version_two: Box<dyn Fn() -> bool + Send + Sync>,
+    /// The agent that answers in new chats of this connection, as a model.
+    pub proxied: Option<String>,
     /// The client called `logout`: no session is opened or prompted until `authenticate`.
     pub logged_out: bool,
     /// Notices that were shown.

@@ -1,6 +1,7 @@
 //! The protocol's types: those of the official schema, the names of the methods, the effects of a projection.
 //!
-//! Knows no engine. Invariant: nothing is sent that is not one of the schema's types.
+//! Knows no engine. Invariant: nothing is sent that is not one of the schema's types, but what
+//! the agent behind a proxy describes.
 
 pub(crate) use agent_client_protocol_schema::v1 as acp;
 
@@ -27,6 +28,8 @@ pub(crate) mod method {
     pub(crate) const SESSION_CANCEL: &str = AGENT.session_cancel;
     pub(crate) const SESSION_SET_MODE: &str = AGENT.session_set_mode;
     pub(crate) const SESSION_SET_CONFIG_OPTION: &str = AGENT.session_set_config_option;
+    /// Not of the schema: agents behind a proxy may have it.
+    pub(crate) const SESSION_SET_MODEL: &str = "session/set_model";
     pub(crate) const SESSION_SET_TITLE: &str = AGENT.session_set_title;
     pub(crate) const SESSION_STATUS: &str = AGENT.session_status;
     pub(crate) const AUTH_STATUS: &str = AGENT.auth_status;

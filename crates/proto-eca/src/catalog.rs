@@ -76,6 +76,8 @@ pub(crate) fn handle_change(server: &mut Server, kind: CatalogKind) {
             },
         ),
         CatalogKind::Jobs => jobs::update(server),
+        // The protocol has no place for what an agent offers.
+        CatalogKind::Agents => {}
         CatalogKind::ToolServers => server.engine.later(
             async move { commands.call(|reply| Command::Servers { session: None, reply }).await },
             |server, servers| send_servers(server, servers.unwrap_or_default()),

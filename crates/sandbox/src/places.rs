@@ -90,6 +90,8 @@ pub struct Allowance {
     pub offline: bool,
     /// The line itself is one for git: it may write the repository that a worktree belongs to.
     pub writes_git: bool,
+    /// Ports of Dragoman itself that serve this program alone. No grant of a user opens such a port.
+    pub own_ports: Vec<u16>,
 }
 
 impl Allowance {
@@ -255,7 +257,7 @@ impl Sandbox {
             exposed: self.exposed(grants, open),
             temporary,
             network: if open { Network::Open } else { Network::Proxy },
-            ports: grants.iter().filter_map(Grant::port).collect(),
+            ports: grants.iter().filter_map(Grant::port).chain(allowance.own_ports.iter().copied()).collect(),
             directory: directory.to_owned(),
             environment,
             git_copies: git.copies.clone(),

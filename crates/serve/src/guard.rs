@@ -423,6 +423,7 @@ fn rule(command: &Command) -> Rule<'_> {
         Command::Rollback { session, .. } => needs(Role::Drive, Some(session), Some("rollback")),
         Command::Flag { session, .. } => needs(Role::Drive, Some(session), Some("flag")),
         Command::Configure { session, .. } => needs(Role::Drive, session.as_ref(), Some("configure")),
+        Command::Agent { session, .. } => needs(Role::Drive, Some(session), Some("configure")),
         Command::Prompt { session, .. } => needs(Role::Drive, Some(session), Some("prompt")),
         Command::Steer { session, .. } => needs(Role::Drive, Some(session), Some("steer")),
         Command::Cancel { session } | Command::CancelCall { session, .. } => {

@@ -94,6 +94,12 @@ impl<S: SessionWork> Actor<S> {
             | Command::Flag { .. }
             | Command::Steer { .. } => true,
             Command::Cancel { .. } | Command::CancelCall { .. } | Command::Answer { .. } => false,
+            // The agent works where the chat is held.
+            Command::Agent { .. } if matches!(self.lease, LeaseState::HeldBy { .. }) => {
+                let failure = Failure::taken("Another Dragoman holds this chat, and its agent runs there.");
+                refuse(command, failure);
+                return None;
+            }
             _ => return Some(command),
         };
         if self.remote.as_ref().is_some_and(|remote| remote.link.commands.is_closed()) {

@@ -124,6 +124,10 @@ impl Connection {
     async fn list(&mut self, head: &Head) -> io::Result<Fate> {
         let models = locked(&self.state.models).clone();
         let path = head.path.split('?').next().unwrap_or_default();
+        if head.method == "HEAD" {
+            // A body would be taken for the next answer.
+            return self.plain(404, &[], b"").await;
+        }
         if path.ends_with("/api/v0/models") {
             return self.plain(200, &[], echo::lmstudio_list(&models).to_string().as_bytes()).await;
         }

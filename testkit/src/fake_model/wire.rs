@@ -33,7 +33,7 @@ pub(super) fn wire(request: &Request) -> Box<dyn Wire> {
     match request.format {
         Format::Responses => Box::new(openai_responses::Responses::default()),
         Format::Chat => Box::new(openai_chat::Chat::default()),
-        Format::Anthropic => Box::new(anthropic::Anthropic::default()),
+        Format::Anthropic => Box::new(anthropic::Anthropic::of(request.body["model"].clone())),
         Format::Gemini => Box::new(gemini::Gemini::default()),
         Format::Ollama => Box::new(ollama::Ollama::default()),
         Format::Bedrock => Box::new(bedrock::Bedrock::default()),

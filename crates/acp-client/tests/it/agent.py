@@ -1,7 +1,9 @@
 """An agent of the Agent Client Protocol, version 1, for tests. The words of a prompt say what it does.
 
 Variables: AGENT_STATE is a folder for its sessions, AGENT_NO_LOAD takes the loading of sessions away, AGENT_AUTH asks for a
-login, AGENT_VERSION is the protocol version it answers with, AGENT_LOG is a file with one line for each start.
+login, AGENT_VERSION is the protocol version it answers with, AGENT_LOG is a file with one line for each start, AGENT_OFFERS
+gives it modes, options and commands of its own, AGENT_FALSE_RESUME has it name a method that it does not have,
+AGENT_LATE_REPLAY has it repeat a loaded session after its answer.
 """
 import json
 import os
@@ -16,7 +18,8 @@ answers, answered = {}, threading.Condition()
 cancelled = threading.Event()
 logged_in = not os.environ.get("AGENT_AUTH")
 next_id = 0
-model = "first"
+model, mode, effort = "first", "ask", "low"
+servers = []
 
 if os.environ.get("AGENT_LOG"):
     with open(os.environ["AGENT_LOG"], "a") as log:
@@ -122,6 +125,44 @@ def terminal(session, line):
     say(session, f"exit {end['exitCode']}: {output}")
 
 
+def offered_modes():
+    return {"currentModeId": mode, "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "code", "name": "Code"}]}
+
+
+def offered_options():
+    choices = [{"value": "low", "name": "Low"}, {"value": "high", "name": "High"}]
+    return [{"id": "effort", "name": "Effort", "type": "select", "currentValue": effort, "options": choices, "category": "thought_level"}]
+
+
+def call_tool(session, name, arguments):
+    """Starts the first MCP server of the session, calls a tool of it, and says what came."""
+    if not servers:
+        return say(session, "no server")
+    variables = {entry["name"]: entry["value"] for entry in servers[0]["env"]}
+    server = subprocess.Popen([servers[0]["command"], *servers[0]["args"]], env={**os.environ, **variables},
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(number, method, params):
+        server.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n")
+        server.stdin.flush()
+        while True:
+            line = server.stdout.readline()
+            if not line:
+                raise OSError("the server is gone")
+            message = json.loads(line)
+            if message.get("id") == number:
+                return message
+
+    ask(1, "initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "double", "version": "1"}})
+    names = [tool["name"] for tool in ask(2, "tools/list", {})["result"]["tools"]]
+    answer = ask(3, "tools/call", {"name": name, "arguments": json.loads(arguments or "{}")})
+    server.stdin.close()
+    server.wait()
+    result = answer.get("result", {})
+    said = result.get("content", [{}])[0].get("text", answer.get("error", {}).get("message", ""))
+    say(session, f"{', '.join(names)}: {'failed' if result.get('isError') else 'done'}: {said}")
+
+
 def work(session, text):
     """Does what a prompt says; gives the stop reason, or None where no answer follows."""
     word, _, rest = text.partition(" ")
@@ -141,13 +182,21 @@ def work(session, text):
     elif word == "terminal":
         terminal(session, rest)
     elif word == "plan":
-        update(session, "plan", entries=[{"content": "look", "status": "completed", "priority": "high"}, {"content": "act", "status": "in_progress"}])
+        update(session, "plan", entries=[{"content": "look", "status": "completed", "priority": "high"}, {"content": "act", "status": "in_progress", "priority": "low"}])
         update(session, "usage_update", used=1200, size=200000, cost={"amount": 0.25, "currency": "USD"})
         say(session, "planned")
     elif word == "recall":
         say(session, "earlier: " + " | ".join(sessions().get(session, [])[:-1]))
     elif word == "model":
-        say(session, f"model {model}")
+        say(session, f"model {model}, mode {mode}, effort {effort}")
+    elif word == "/shout":
+        say(session, rest.upper())
+    elif word == "tool":
+        call_tool(session, first, second)
+    elif word == "later":
+        # What is left to run between two prompts.
+        subprocess.Popen(["sh", "-c", rest], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        say(session, "later")
     elif word == "flood":
         while not cancelled.is_set():
             say(session, "flood " * 2000)
@@ -196,13 +245,28 @@ def work(session, text):
     return "end_turn"
 
 
+def pursue(session, texts):
+    """What the agent does for a goal; gives the stop reason, or None where the prompt is about something else."""
+    if texts[-1].startswith("Work until this command succeeds"):
+        say(session, "I think it is done.")
+    elif texts[-1].startswith("The goal is not reached yet"):
+        say(session, f"I was told: {texts[0]}")
+        with open("done", "w") as file:
+            file.write("done\n")
+    elif "GOAL: DONE" in texts[-1]:
+        say(session, "All points hold.\nGOAL: DONE")
+    else:
+        return None
+    return "end_turn"
+
+
 def prompt(number, params):
     session = params["sessionId"]
     texts = [block.get("text", "") for block in params["prompt"]]
     remember(session, texts)
     cancelled.clear()
     try:
-        reason = work(session, texts[-1])
+        reason = pursue(session, texts) or work(session, texts[-1])
     except Exception as error:
         send({"id": number, "error": {"code": -32603, "message": f"{type(error).__name__}: {error}"}})
         return
@@ -211,13 +275,14 @@ def prompt(number, params):
 
 
 def handle(message):
-    global logged_in, model
+    global logged_in, model, mode, effort, servers
     method, number, params = message.get("method"), message.get("id"), message.get("params") or {}
     if method == "initialize":
         can_load = not os.environ.get("AGENT_NO_LOAD")
+        resume = {"resume": {}} if os.environ.get("AGENT_FALSE_RESUME") else {}
         send({"id": number, "result": {"protocolVersion": int(os.environ.get("AGENT_VERSION", "1")),
               "agentInfo": {"name": "double", "title": "Test Double", "version": "1.0"},
-              "agentCapabilities": {"loadSession": can_load, "promptCapabilities": {"image": True}},
+              "agentCapabilities": {"loadSession": can_load, "promptCapabilities": {"image": True}, "sessionCapabilities": resume},
               "authMethods": [{"id": "token", "name": "Token", "description": "From the environment"}]}})
     elif method == "authenticate":
         logged_in = True
@@ -225,20 +290,37 @@ def handle(message):
     elif method in ("session/new", "session/load"):
         if not logged_in:
             return send({"id": number, "error": {"code": -32000, "message": "Authentication required"}})
+        servers = params.get("mcpServers", [])
+        offered = {"modes": offered_modes(), "configOptions": offered_options()} if os.environ.get("AGENT_OFFERS") else {}
         models = {"currentModelId": "first", "availableModels": [{"modelId": "first", "name": "First"}, {"modelId": "second", "name": "Second"}]}
         if method == "session/new":
             session = f"s{len(sessions()) + 1}-{os.getpid()}"
             remember(session, [])
-            return send({"id": number, "result": {"sessionId": session, "models": models}})
+            send({"id": number, "result": {"sessionId": session, "models": models, **offered}})
+            if offered:
+                update(session, "available_commands_update", availableCommands=[{"name": "shout", "description": "Says it loudly", "input": {"hint": "what"}}, {"name": "compact", "description": "Its own compaction"}])
+            return
         if params["sessionId"] not in sessions():
             return send({"id": number, "error": {"code": -32602, "message": "no such session"}})
+        late = os.environ.get("AGENT_LATE_REPLAY")
+        if late:
+            send({"id": number, "result": {"models": models, **offered}})
+            time.sleep(0.05)
         for text in sessions()[params["sessionId"]]:
             update(params["sessionId"], "user_message_chunk", content={"type": "text", "text": text})
             say(params["sessionId"], "replayed")
-        send({"id": number, "result": {"models": models}})
+        if not late:
+            send({"id": number, "result": {"models": models, **offered}})
     elif method == "session/set_model":
         model = params["modelId"]
         send({"id": number, "result": {}})
+    elif method == "session/set_mode":
+        mode = params["modeId"]
+        update(params["sessionId"], "current_mode_update", currentModeId=mode)
+        send({"id": number, "result": {}})
+    elif method == "session/set_config_option":
+        effort = params["value"]
+        send({"id": number, "result": {"configOptions": offered_options()}})
     elif method == "session/prompt":
         threading.Thread(target=prompt, args=(number, params), daemon=True).start()
     elif method == "session/cancel":

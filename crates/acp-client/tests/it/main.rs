@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use acp_client::{Agent, AgentOptions, Launch, Launcher, Limits};
-use domain::agent::{AgentCall, AgentEvent, AgentOpening, AgentRequest, CommandEnd};
+use domain::agent::{AgentCall, AgentChoice, AgentEvent, AgentOpening, AgentRequest, CommandEnd};
 use domain::item::Part;
 use domain::{BoxFuture, Failure, SessionId};
 use futures_util::StreamExt;
@@ -21,7 +21,7 @@ struct Program {
 }
 
 impl Launcher for Program {
-    fn launch<'a>(&'a self, _: &'a AgentOpening) -> BoxFuture<'a, Result<Launch, Failure>> {
+    fn launch<'a>(&'a self, _: &'a AgentOpening, _: Option<u16>) -> BoxFuture<'a, Result<Launch, Failure>> {
         Box::pin(async move {
             Ok(Launch {
                 spawn: self.spawn(),
@@ -81,6 +81,9 @@ impl Bench {
             on_models: Some(Arc::new(move |all| {
                 *offered.lock().unwrap() = all.iter().map(|model| model.id.clone()).collect();
             })),
+            reads_files: true,
+            on_offers: None,
+            bridge: None,
             limits,
         });
         Self { folder, agent, chat: SessionId::new("chat-1"), models }
@@ -94,6 +97,7 @@ impl Bench {
             forbidden_paths: Arc::from([]),
             tainted: false,
             read_only: false,
+            tools: Arc::from([]),
         }
     }
 
@@ -142,7 +146,10 @@ impl Turn {
                 let _ = reply.send(allows(&call));
             }
             AgentEvent::Request(AgentRequest::ReadFile { path, reply, .. }) => {
-                let _ = reply.send(std::fs::read_to_string(path).map_err(|error| error.to_string()));
+                let _ = reply.send(Ok(std::fs::read_to_string(path).ok()));
+            }
+            AgentEvent::Request(AgentRequest::Tool(call)) => {
+                let _ = call.reply.send(Ok(format!("{} of {}", call.name, call.server)));
             }
             AgentEvent::Request(AgentRequest::WriteFile { path, content, reply }) => {
                 let _ = reply.send(std::fs::write(path, content).map_err(|error| error.to_string()));
@@ -196,6 +203,8 @@ async fn requests_of_the_agent_are_passed_on_and_answered() {
     assert_eq!(bench.prompt(&format!("write {path} third")).await.text, "written");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "third");
     assert!(bench.prompt("read relative").await.text.contains("not absolute"));
+    let missing = bench.prompt(&format!("read {path}.missing")).await.text;
+    assert!(missing.contains("Resource not found"), "agents look for these words: {missing}");
     let terminal = bench.prompt("terminal make all").await;
     assert_eq!(terminal.text, "exit 4: output of make all");
     let shown = terminal.calls.last().unwrap().output.clone();
@@ -208,15 +217,49 @@ async fn a_model_is_chosen_and_an_unknown_one_is_named() {
     let second = bench.agent.with_model("second");
     let opened = second.open(bench.opening(None)).await.unwrap();
     assert_eq!((opened.title.as_str(), opened.is_known, opened.is_started), ("Test Double 1.0", false, true));
-    assert_eq!(bench.prompt("model").await.text, "model second");
+    assert_eq!(bench.prompt("model").await.text, "model second, mode ask, effort low");
     let failure =
         bench.agent.with_model("third").open(bench.opening(Some(&opened.session))).await.unwrap_err();
     assert_eq!(failure.message, "The agent has no model third. It has: first, second.");
 }
 
 #[tokio::test]
+async fn what_the_agent_offers_is_known_before_the_first_prompt_and_can_be_chosen() {
+    let bench = Bench::with(&[("AGENT_OFFERS", "1")], Limits::default());
+    let agent = bench.agent.with_model("default");
+    assert_eq!(agent.offers(&bench.chat), None);
+    let opened = agent.open(bench.opening(None)).await.unwrap();
+    let end = Instant::now() + DEADLINE;
+    while agent.offers(&bench.chat).unwrap().slash_commands.len() != 2 {
+        assert!(Instant::now() < end, "commands come by themselves");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let offers = agent.offers(&bench.chat).unwrap();
+    assert_eq!(offers.modes["currentModeId"], "ask");
+    assert_eq!(offers.options[0]["id"], "effort");
+    for choice in [
+        AgentChoice::Mode { id: "code".to_owned() },
+        AgentChoice::Model { id: "second".to_owned() },
+        AgentChoice::Option { id: "effort".to_owned(), value: "high".into() },
+    ] {
+        agent.choose(&bench.chat, choice).await.unwrap();
+    }
+    let offers = agent.offers(&bench.chat).unwrap();
+    assert_eq!(
+        (&offers.modes["currentModeId"], &offers.models["currentModelId"]),
+        (&"code".into(), &"second".into())
+    );
+    assert_eq!(offers.options[0]["currentValue"], "high");
+    // The prompt goes to the session that was opened for the choices.
+    let again = agent.open(bench.opening(None)).await.unwrap();
+    assert_eq!((again.session, again.is_known), (opened.session, false));
+    assert_eq!(bench.prompt("model").await.text, "model second, mode code, effort high");
+}
+
+#[tokio::test]
 async fn a_session_is_loaded_after_the_process_was_killed() {
-    let bench = Bench::new();
+    let variables = [("AGENT_FALSE_RESUME", "1"), ("AGENT_LATE_REPLAY", "1")];
+    let bench = Bench::with(&variables, Limits::default());
     let session = bench.open().await;
     bench.prompt("remember this").await;
     let dead = bench.prompt("die").await;
@@ -255,6 +298,9 @@ async fn a_login_that_is_needed_is_named_and_done_where_nobody_is_needed() {
         launcher: Arc::new(Program { state: bench.folder.path().to_owned(), variables: variables.to_vec() }),
         auth_methods: vec!["unknown".to_owned(), "token".to_owned()],
         on_models: None,
+        reads_files: true,
+        on_offers: None,
+        bridge: None,
         limits: Limits::default(),
     });
     assert!(silent.with_model("default").open(bench.opening(None)).await.is_ok());

@@ -2,7 +2,7 @@
 //!
 //! Rows: spawn → initialize, prompt → first chunk, added latency per chunk, also in a window of another process, chunks per second and CPU, idle and peak
 //! memory, rounds of tool calls and what one is made of, what the sandbox adds to a command, a written file and a changing command among 50,000 files, the size of the first request, also with many MCP tools,
-//! 200 and 1,000 chats at once, load of a 10,000-message chat and prompts in it, as charts too (`docs/charts`);
+//! what `acp --proxy` adds, 200 and 1,000 chats at once, load of a 10,000-message chat and prompts in it, as charts too (`docs/charts`);
 //! the first text of completions and rewrites; the first answer with twenty broken MCP servers; start and first file
 //! completion in a tree of a million files; and `dragoman run` for one word.
 //! `cargo bench -p dragoman --bench server -- large_tree broken_servers` measures these alone.
@@ -24,6 +24,7 @@ mod long_chat;
 mod many_chats;
 mod many_tools;
 mod program;
+mod proxy;
 mod round;
 mod table;
 
@@ -39,13 +40,14 @@ use table::Table;
 type Part = fn(&mut Table, &FakeModel);
 
 /// In their order; `long_chat` is the last.
-const PARTS: [(&str, Part); 15] = [
+const PARTS: [(&str, Part); 16] = [
     ("start", start_rows),
     ("first_chunk", first_chunk_rows),
     ("broken_servers", broken_servers::row),
     ("large_tree", large_tree::rows),
     ("latency", latency_rows),
     ("attached", attached::row),
+    ("proxy", proxy::rows),
     ("completions", completions::rows),
     ("throughput", throughput_rows),
     ("tools", tool_rows),

@@ -9,9 +9,13 @@ use crate::commands::connect;
 use crate::commands::connect_arguments::ConnectArguments;
 use crate::commands::server::on_stdio;
 
-pub(crate) fn run(arguments: &ConnectArguments, level: Option<Level>) -> ExitCode {
+pub(crate) fn run(arguments: &ConnectArguments, proxy: Option<String>, level: Option<Level>) -> ExitCode {
     if arguments.connect.is_some() {
         return connect::run(arguments, &connect::ACP, level);
+    }
+    if let Some(agent) = proxy {
+        let model = format!("{}{agent}/default", external_agents::PREFIX);
+        return on_stdio(level, |engine, transport, _| proto_acp::serve_agent(engine, transport, model));
     }
     on_stdio(level, |engine, transport, _| {
         proto_acp::serve_versions(engine, transport, false, permits_version_two)

@@ -12,12 +12,13 @@ use acp_client::{AuthMethod, Limits, Probe};
 use clap::{Args, Subcommand};
 use config::{AcpAgentFile, Environment, Inputs, SavedFile};
 use domain::{Failure, visible_text};
+use external_agents::{AgentEntry, ExternalAgents};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::failed;
+use crate::agents;
 use crate::attaching::refusal_inside_tool_call;
-use crate::external_agents::{AgentEntry, ExternalAgents, entry_json};
 use crate::output::{note, note_part, print, print_line};
 use crate::{lifetime, sandboxing, working_folder};
 
@@ -121,7 +122,7 @@ impl AgentsContext {
         let inputs = Inputs { workspace_roots: roots.clone(), ..Inputs::default() };
         let resolved = config::resolve(&environment, &inputs);
         let sandbox = sandboxing::workspace_sandbox(&environment, &resolved, &roots, &mut Vec::new());
-        let agents = ExternalAgents::new(environment.clone(), &resolved, sandbox.as_ref());
+        let agents = agents::of_workspace(&environment, &resolved, sandbox.as_ref(), None);
         Self { environment, agents, folder: roots.into_iter().next().unwrap_or_default() }
     }
 
@@ -174,7 +175,7 @@ impl AgentsContext {
                 .hint("Use letters, digits, hyphens and underscores."));
         }
         let mut entry = match (&arguments.from, arguments.command.split_first()) {
-            (Some(file), _) => registry_entry(&read_json(file)?)?,
+            (Some(file), _) => external_agents::registry_entry(&read_json(file)?)?,
             (None, Some((command, args))) => json!({"command": command, "args": args}),
             (None, None) => {
                 return Err(Failure::user("The program of the agent is missing.")
@@ -285,7 +286,7 @@ fn method_json(method: &AuthMethod) -> Value {
 }
 
 fn row_json(entry: &AgentEntry, probe: Option<&Result<Probe, Failure>>) -> Value {
-    let mut row = entry_json(entry);
+    let mut row = entry.to_json();
     match probe {
         Some(Ok(probe)) => {
             row["version"] = json!(probe.title);
@@ -323,48 +324,4 @@ fn read_json(file: &std::path::Path) -> Result<Value, Failure> {
     let unreadable = |reason: String| Failure::user(format!("{} cannot be read: {reason}.", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| unreadable(error.to_string()))?;
     config::parse_json_with_comments(&text).map_err(unreadable)
-}
-
-/// The entry for an agent of the ACP registry.
-fn registry_entry(agent: &Value) -> Result<Value, Failure> {
-    let texts = |list: &Value| -> Vec<String> {
-        list.as_array().into_iter().flatten().filter_map(|it| Some(it.as_str()?.to_owned())).collect()
-    };
-    let distribution = &agent["distribution"];
-    for (runner, first) in [("npx", Some("-y")), ("uvx", None)] {
-        let way = &distribution[runner];
-        if let Some(package) = way["package"].as_str() {
-            let words = first.into_iter().map(ToOwned::to_owned).chain([package.to_owned()]);
-            let args: Vec<String> = words.chain(texts(&way["args"])).collect();
-            let mut entry = json!({"command": runner, "args": args});
-            if way["env"].is_object() {
-                entry["env"] = way["env"].clone();
-            }
-            return Ok(entry);
-        }
-    }
-    if distribution["binary"].is_object() {
-        return Err(Failure::user("This agent comes as an archive, which Dragoman does not download.")
-            .hint("Install it, then: dragoman acp-agents add NAME -- PROGRAM ARGUMENTS"));
-    }
-    Err(Failure::user("This file is not an agent.json of the ACP registry: it has no `distribution`."))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn entries_of_the_registry_are_read() {
-        let npx = json!({"id": "a", "distribution": {"npx": {"package": "@a/b@1.2.3", "args": ["--acp"], "env": {"A": "b"}}}});
-        let expected = json!({"command": "npx", "args": ["-y", "@a/b@1.2.3", "--acp"], "env": {"A": "b"}});
-        assert_eq!(registry_entry(&npx).ok(), Some(expected));
-        let uvx = json!({"distribution": {"uvx": {"package": "x"}}});
-        assert_eq!(registry_entry(&uvx).ok(), Some(json!({"command": "uvx", "args": ["x"]})));
-        for broken in
-            [json!({}), json!({"distribution": {"binary": {"linux-x86_64": {"cmd": "./x"}}}}), json!([1])]
-        {
-            assert!(registry_entry(&broken).is_err(), "{broken}");
-        }
-    }
 }

@@ -1,7 +1,6 @@
 //! `dragoman doctor`: the report, and whether the default model answers.
 
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use config::{Environment, Inputs};
@@ -10,8 +9,8 @@ use domain::{Failure, ModelEvent, Part, Prompt, visible_json, visible_text};
 use futures_util::StreamExt;
 use providers::ProviderDeps;
 
+use crate::agents;
 use crate::doctor::{self, CheckState, DoctorContext, Report};
-use crate::external_agents::ExternalAgents;
 use crate::lifetime;
 use crate::models::AllModels;
 use crate::workspaces;
@@ -28,7 +27,7 @@ pub(crate) fn run(json: bool) -> ExitCode {
         let deps = ProviderDeps::new(&environment);
         let mut configured = providers::configured(&resolved, &deps);
         let problems = std::mem::take(&mut configured.problems).iter().map(ToString::to_string).collect();
-        let agents = ExternalAgents::new(Arc::new(environment.clone()), &resolved, None);
+        let agents = agents::to_list(&environment, &resolved);
         let models = AllModels::new(configured, &environment).with_agents(agents);
         workspaces::discover_where_needed(&models).await;
         let stored_keys = deps.credentials.providers();

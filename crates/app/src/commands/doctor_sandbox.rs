@@ -74,7 +74,7 @@ fn lanes(environment: &Environment) -> io::Result<Vec<Lane>> {
     let path = environment.var("PATH").unwrap_or_default().to_owned();
     let lane = |world: World| {
         let sandbox = Sandbox::new(world.facts(launch::own_program(), path.clone()));
-        Lane { world: Arc::new(world), sandbox: Some(Arc::new(sandbox)) }
+        Lane { world: Arc::new(world), sandbox: Some(Arc::new(sandbox)), allowance: None }
     };
     let mut lanes = vec![lane(World::make(&environment.cache_dir(), &std::env::current_exe()?)?)];
     for _ in 1..LANES {

@@ -75,9 +75,15 @@ pub(crate) struct McpServerArguments {
     /// Fetch parts of the specification that are on the network.
     #[arg(long, requires = "spec")]
     pub(super) fetch_refs: bool,
+    /// Give an agent of another vendor the tools of the chat that started it; only Dragoman uses this.
+    #[arg(long, hide = true)]
+    bridge: bool,
 }
 
 pub(crate) fn run(arguments: McpServerArguments, level: Option<Level>) -> ExitCode {
+    if arguments.bridge {
+        return super::tool_bridge::run();
+    }
     if let Some(spec) = arguments.spec {
         let options = ApiServer {
             spec,

@@ -53,6 +53,7 @@ pub(crate) mod task_arguments;
 #[cfg_attr(not(feature = "postgres"), path = "without_tasks.rs")]
 pub(crate) mod tasks;
 pub(crate) mod threads;
+mod tool_bridge;
 pub(crate) mod trust;
 pub(crate) mod update;
 #[cfg(any(feature = "serve", feature = "studio"))]

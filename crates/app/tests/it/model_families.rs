@@ -147,7 +147,7 @@ async fn an_edit_of_an_unread_file_is_answered_with_it() {
         let arguments = [&["run"], grants, &["fix add"]].concat();
         let (code, out, err) = run_command(home, config, &arguments).await;
         assert_eq!(code, Some(0), "{out}{err}");
-        fake.requests().iter().map(|request| request.tool_results()).next_back().unwrap_or_default()
+        fake.requests().iter().flat_map(|request| request.tool_results()).collect::<Vec<_>>()
     };
     let small = provider(&fake, "fake", "openai-chat", "qwen2.5-coder-1.5b");
     let home = Home::new();

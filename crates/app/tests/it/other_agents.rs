@@ -11,13 +11,13 @@ use crate::lines::LineClient;
 
 const MODEL: &str = "acp:double/default";
 
-fn script() -> PathBuf {
+pub(crate) fn script() -> PathBuf {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crates");
     crates.join("acp-client/tests/it/agent.py")
 }
 
 /// The settings with the scripted agent, which keeps its sessions in its own folder of the home.
-fn config(home: &Home) -> Value {
+pub(crate) fn config(home: &Home) -> Value {
     let state = home.path().join(".double");
     std::fs::create_dir_all(&state).expect("a folder");
     json!({
@@ -32,14 +32,14 @@ fn config(home: &Home) -> Value {
     })
 }
 
-async fn run(home: &Home, config: &Value, arguments: &[&str]) -> String {
+pub(crate) async fn run(home: &Home, config: &Value, arguments: &[&str]) -> String {
     let (code, out, err) = run_command(home, config, arguments).await;
     assert_eq!(code, Some(0), "{arguments:?}: {out}{err}");
     out
 }
 
 /// Whether agents run in the whole sandbox here.
-async fn is_whole(home: &Home) -> bool {
+pub(crate) async fn is_whole(home: &Home) -> bool {
     let (_, out, _) = run_command(home, &json!({}), &["doctor", "--json"]).await;
     let report: Value = serde_json::from_str(&out).expect("JSON");
     let checks = report["checks"].as_array().cloned().unwrap_or_default();
@@ -50,7 +50,7 @@ async fn is_whole(home: &Home) -> bool {
     is_there
 }
 
-async fn exported(home: &Home, config: &Value) -> String {
+pub(crate) async fn exported(home: &Home, config: &Value) -> String {
     let list: Value =
         serde_json::from_str(&run(home, config, &["chats", "list", "--json"]).await).expect("JSON");
     let id = list["chats"][0]["id"].as_str().expect("an id").to_owned();

@@ -50,7 +50,7 @@ const AGENTS: &[RealAgent] = &[
         variables: &[("GEMINI_API_KEY", "k"), ("GOOGLE_GEMINI_BASE_URL", "{url}")],
         files: &[(
             ".gemini/settings.json",
-            r#"{"security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": false}}"#,
+            r#"{"security": {"auth": {"selectedType": "gemini-api-key"}}, "model": {"name": "gemini-2.5-flash"}, "privacy": {"usageStatisticsEnabled": false}}"#,
         )],
         write: ("write_file", r#"{"file_path": "{path}", "content": "made by the agent\n"}"#),
     },

@@ -168,7 +168,7 @@ impl Profile {
                 spec.description = (*text).to_owned();
             }
             let ToolSpec { name: tool, input_schema, .. } = &mut *spec;
-            let is_hidden = |name: &str| self.hidden.value.iter().any(|it| *it == (tool.as_str(), name));
+            let is_hidden = |name: &str| self.hidden.value.contains(&(tool.as_str(), name));
             if let Some(Value::Object(properties)) = input_schema.get_mut("properties") {
                 properties.retain(|name, _| !is_hidden(name));
             }
@@ -243,7 +243,8 @@ mod tests {
     fn small_models_see_few_tools_unless_the_user_lists_others() {
         let small = profile("ollama/qwen2.5-coder:1.5b", &[]);
         assert!(small.shows("read_file") && !small.shows("fetch_url") && small.shows_unread_files());
-        assert!(profile("local/qwen2.5-coder-1.5b", &[]).shows("shell_command"));
+        let embedded = profile("local/qwen2.5-coder-1.5b", &[]);
+        assert!(embedded.shows("shell_command") && !embedded.shows("grep") && small.shows("grep"));
         let rules = [FamilyRule { without_tools: Some(vec!["grep".into()]), ..rule("*:1.5b") }];
         let own = profile("ollama/qwen2.5-coder:1.5b", &rules);
         assert!(own.shows("fetch_url") && !own.shows("grep"));

@@ -53,6 +53,17 @@ const FEW_TOOLS: &[&str] = &[
     "fetch_rule",
 ];
 
+/// Models of the embedded kind search where they should read, so they list and search by commands.
+const FEWEST_TOOLS: &[&str] = &[
+    "read_file",
+    "edit_file",
+    "write_file",
+    "shell_command",
+    "preview_file_change",
+    "load_skill",
+    "fetch_rule",
+];
+
 /// Small models fill every argument that they are shown.
 const RARE_ARGUMENTS: &[HiddenArgument] = &[
     ("read_file", "limit"),
@@ -99,7 +110,7 @@ pub(super) const FAMILIES: &[Family] = &[
         name: "embedded",
         patterns: &["local/*"],
         edits: EditFormat::Whole,
-        only: FEW_TOOLS,
+        only: FEWEST_TOOLS,
         hidden: RARE_ARGUMENTS,
         descriptions: SHORT_DESCRIPTIONS,
         parallel: false,

@@ -137,6 +137,16 @@ impl SessionWork for Session {
                 let _ = reply.send(Ok(slash::list(Some(self), &self.workspace, &query)));
             }
             Command::Servers { reply, .. } => drop(reply.send(Ok(self.servers()))),
+            Command::Agent { choice, reply, .. } => match self.live.find(&self.id) {
+                Some(session) => drop(tokio::spawn(async move {
+                    let offers = match turn::start::choose_model(&session) {
+                        Ok(model) => turn::agent_offers(&session, model, choice).await,
+                        Err(failure) => Err(failure),
+                    };
+                    let _ = reply.send(offers);
+                })),
+                None => drop(reply.send(Err(Failure::closed()))),
+            },
             other => refuse(other, Failure::internal("A chat does not take this command.")),
         }
     }

@@ -3,6 +3,7 @@
 //! Must not know front-ends. Invariant: every command runs as a turn of its own, beside the actor, so that a stop ends
 //! it at once.
 
+mod agent_commands;
 pub(crate) mod aside;
 mod choices;
 mod costs;
@@ -85,6 +86,8 @@ pub(crate) fn list(session: Option<&Session>, workspace: &Workspace, query: &str
         origin: SlashOrigin::McpPrompt,
         arguments: prompt.arguments,
     });
+    let of_agent = session.map(agent_commands::list).unwrap_or_default();
+    let is_free = |command: &SlashCommand| !of_agent.iter().any(|taken| taken.name == command.name);
     let query = query.trim_start_matches('/').to_lowercase();
     let has_alias = |command: &SlashCommand| {
         let spec = slash_commands::by_name(&command.name).filter(|_| command.origin == SlashOrigin::Native);
@@ -95,13 +98,17 @@ pub(crate) fn list(session: Option<&Session>, workspace: &Workspace, query: &str
             || command.description.to_lowercase().contains(&query)
             || has_alias(command)
     };
-    native.chain(custom).chain(skills).chain(prompts).filter(fits).collect()
+    let own = native.chain(custom).chain(skills).chain(prompts).filter(is_free);
+    own.chain(of_agent.iter().cloned()).filter(fits).collect()
 }
 
 /// `None`: a message, even where it begins with a slash.
 pub(crate) fn parse(session: &Session, text: &str) -> Option<ParsedCommand> {
     let line = text.trim().strip_prefix('/')?;
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    if agent_commands::list(session).iter().any(|command| command.name == name) {
+        return None;
+    }
     let arguments = split_arguments(rest);
     let native = find_native(name);
     let alias = slash_commands::by_alias(name).and_then(|spec| Some((spec.name, find_native(spec.name)?)));

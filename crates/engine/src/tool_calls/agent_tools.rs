@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::HookEvent;
-use domain::agent::{AgentCommand, CommandEnd};
+use domain::agent::{AgentCommand, AgentToolCall, CommandEnd};
 use domain::event::Fact;
 use domain::item::{Item, ItemKind, Part};
 use domain::tool::{Invocation, Review, ToolEffect};
@@ -51,14 +51,14 @@ pub(crate) async fn begin_recording(turn: &Turn) -> Result<Option<Recording>, Fa
     }
 }
 
-/// The exact text of a file for the agent, as the editor has it where it can tell.
+/// The exact text of a file for the agent, as the editor has it where it can tell. `None`: there is no such file.
 pub(crate) async fn read_file(
     turn: &Turn,
     step: u32,
     path: &Path,
     line: Option<u32>,
     limit: Option<u32>,
-) -> Result<String, String> {
+) -> Result<Option<String>, String> {
     let tool = own_tool(turn, "read_file").ok_or("No file can be read here.")?;
     let input = json!({"path": path});
     let review = review_call(turn, tool.as_ref(), &input).await?;
@@ -78,13 +78,27 @@ pub(crate) async fn read_file(
     turn.session.add_taint(&super::taint::of_review(tool.spec(), &review, turn.session.workspace.is_trusted));
     let text = match unsaved_text(turn, path).await {
         Some(text) => text,
-        None => {
-            let read = turn.session.workspace.files.read(&turn.session.roots, path.to_owned()).await;
-            let bytes = read.map_err(|failure| failure.to_string())?.bytes;
-            String::from_utf8(bytes).map_err(|_| format!("{} is not a text file.", path.display()))?
-        }
+        None => match read_from_disk(turn, path).await? {
+            Some(text) => text,
+            None => return Ok(None),
+        },
     };
-    Ok(lines_of(&text, line, limit))
+    Ok(Some(lines_of(&text, line, limit)))
+}
+
+async fn read_from_disk(turn: &Turn, path: &Path) -> Result<Option<String>, String> {
+    let (files, roots) = (&turn.session.workspace.files, &turn.session.roots);
+    let failure = match files.read(roots, path.to_owned()).await {
+        Ok(read) => {
+            let text = String::from_utf8(read.bytes);
+            return text.map(Some).map_err(|_| format!("{} is not a text file.", path.display()));
+        }
+        Err(failure) => failure,
+    };
+    match files.stat(roots, path.to_owned()).await {
+        Ok(stat) if !stat.exists => Ok(None),
+        Ok(_) | Err(_) => Err(failure.to_string()),
+    }
 }
 
 async fn unsaved_text(turn: &Turn, path: &Path) -> Option<String> {
@@ -190,6 +204,22 @@ pub(crate) async fn run_command(turn: &Turn, step: u32, command: AgentCommand) {
         }
     };
     let _ = reply.send(end);
+}
+
+/// Calls a tool of a server for the agent, as a call that people see.
+pub(crate) async fn run_tool(turn: &Turn, step: u32, call: AgentToolCall) {
+    let AgentToolCall { server, name, input, cancel, reply } = call;
+    let mut shown = ToolCall::new(String::new(), server, name, Origin::Mcp);
+    shown.input_text = input.to_string();
+    let item = turn.session.new_item(turn.id, step, ItemKind::ToolCall(Box::new(shown)));
+    let ended = tokio::select! {
+        ended = run_shown(turn, item.clone()) => ended,
+        () = cancel.cancelled() => {
+            end_released(turn, item);
+            Err("The call was cancelled.".to_owned())
+        }
+    };
+    let _ = reply.send(ended);
 }
 
 /// A terminal was released while its command waited or ran: nobody will answer a question about it.

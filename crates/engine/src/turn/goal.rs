@@ -189,8 +189,11 @@ fn has_changed_since_check(turn: &Turn) -> bool {
     let state = turn.session.state();
     let calls = state.items().iter().rev().filter_map(Item::tool_call);
     let mut since = calls.take_while(|call| !is_check(call));
+    // Agents of other vendors do not always say what they changed.
+    let changes = ["apply_patch", "edit_file", "write_file", "move_file", "delete_file"];
     since.any(|call| {
-        !call.error && (matches!(call.details, Some(Details::FileChange(_))) || call.name == "apply_patch")
+        let is_change = matches!(call.details, Some(Details::FileChange(_)));
+        !call.error && (is_change || changes.contains(&call.name.as_str()))
     })
 }
 
@@ -273,7 +276,7 @@ pub(crate) fn conclude(turn: &Turn, outcome: Outcome) -> Outcome {
         // Nothing has checked it, so the turn is not done.
         (false, Outcome::Done) => {
             let failure = Failure::user("The turn ended, and nothing has checked its goal.");
-            Outcome::Failed { failure: failure.hint("Use a model of a provider for a goal.") }
+            Outcome::Failed { failure: failure.hint("`/goal resume` continues it.") }
         }
         (false, outcome) => outcome,
     }

@@ -48,6 +48,7 @@ use crate::tool_calls::{self, CallsEnd};
 use crate::tool_search::ToolList;
 use answer::{Answer, StepPosition};
 pub(crate) use compaction::clearing;
+pub(crate) use external::offers as agent_offers;
 pub use external::{AGENT_PREFIX, is_of_agent};
 use loops::LoopDetector;
 use next::{Next, Said, outcome_of};
@@ -125,7 +126,7 @@ impl Turn {
     /// One model answer and the calls it asks for. `may_compact`: a request that does not fit is not the last word.
     async fn run_step(&mut self, step: u32, loops: &mut LoopDetector, may_compact: bool) -> Next {
         if let Some(agent) = self.model.agent() {
-            return external::run(self, step, agent).await;
+            return external::run(self, step, agent, loops).await;
         }
         self.session.show_progress("Waiting model");
         let info = self.model.info();

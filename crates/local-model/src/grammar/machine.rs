@@ -73,9 +73,9 @@ pub(super) enum Digits {
     Fraction,
     Exponent,
     ExponentSign,
-    ExponentDigit,
+    ExponentFirst,
     /// Two digits: more would be beyond every number of a computer.
-    ExponentDigits,
+    ExponentSecond,
 }
 
 /// Where inside a string the text is.
@@ -120,7 +120,7 @@ impl Stack {
 impl Digits {
     fn is_whole(self) -> bool {
         match self {
-            Self::Zero | Self::Whole | Self::Fraction | Self::ExponentDigit | Self::ExponentDigits => true,
+            Self::Zero | Self::Whole | Self::Fraction | Self::ExponentFirst | Self::ExponentSecond => true,
             Self::Minus | Self::Point | Self::Exponent | Self::ExponentSign => false,
         }
     }
@@ -136,8 +136,8 @@ impl Digits {
                 Some(Self::Exponent)
             }
             Self::Exponent if matches!(byte, b'+' | b'-') => Some(Self::ExponentSign),
-            Self::Exponent | Self::ExponentSign if digit => Some(Self::ExponentDigit),
-            Self::ExponentDigit if digit => Some(Self::ExponentDigits),
+            Self::Exponent | Self::ExponentSign if digit => Some(Self::ExponentFirst),
+            Self::ExponentFirst if digit => Some(Self::ExponentSecond),
             Self::Minus
             | Self::Zero
             | Self::Whole
@@ -145,8 +145,8 @@ impl Digits {
             | Self::Fraction
             | Self::Exponent
             | Self::ExponentSign
-            | Self::ExponentDigit
-            | Self::ExponentDigits => None,
+            | Self::ExponentFirst
+            | Self::ExponentSecond => None,
         }
     }
 }

@@ -19,7 +19,7 @@ fn lanes(confined: bool) -> Vec<Lane> {
     let lane = |world: World| {
         let path = std::env::var("PATH").unwrap_or_default();
         let sandbox = confined.then(|| Arc::new(Sandbox::new(world.facts(kit::helper(), path))));
-        Lane { world: Arc::new(world), sandbox }
+        Lane { world: Arc::new(world), sandbox, allowance: None }
     };
     worlds.into_iter().map(lane).collect()
 }

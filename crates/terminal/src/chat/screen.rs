@@ -231,6 +231,7 @@ impl Screen {
             EventBody::Catalog(CatalogKind::Models) => self.push_effect(Effect::Catalog),
             EventBody::Catalog(CatalogKind::ToolServers) => self.request_servers(),
             EventBody::Catalog(CatalogKind::Jobs) => self.push_effect(Effect::Jobs),
+            EventBody::Catalog(CatalogKind::Agents) => {}
             EventBody::Lost { failure } => {
                 self.transcript.add_notice(Level::Error, failure.to_string());
                 self.is_steering_late = false;

@@ -6,12 +6,19 @@ use super::{Usage, Wire, event};
 
 #[derive(Default)]
 pub(super) struct Anthropic {
+    /// As the request names it.
+    model: Value,
     index: u32,
     open: Option<&'static str>,
     called: bool,
 }
 
 impl Anthropic {
+    /// Answers as the model that the request names.
+    pub(super) fn of(model: Value) -> Self {
+        Self { model, ..Self::default() }
+    }
+
     fn send(&self, data: Value, out: &mut Vec<u8>) {
         event(data["type"].as_str(), &data, out);
     }
@@ -46,8 +53,10 @@ impl Wire for Anthropic {
             "input_tokens": usage.input, "cache_read_input_tokens": usage.cache_read,
             "cache_creation_input_tokens": usage.cache_write, "output_tokens": 1,
         });
-        let message =
-            json!({"id": "msg_1", "type": "message", "role": "assistant", "content": [], "usage": usage});
+        let message = json!({
+            "id": "msg_1", "type": "message", "role": "assistant", "model": self.model, "content": [],
+            "stop_reason": null, "stop_sequence": null, "usage": usage,
+        });
         self.send(json!({"type": "message_start", "message": message}), out);
         self.send(json!({"type": "ping"}), out);
     }

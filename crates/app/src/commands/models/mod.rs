@@ -1,7 +1,6 @@
 //! `dragoman models`: the list, and fetching embedded models.
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use config::{Environment, Inputs, Resolved};
 use domain::Failure;
@@ -10,8 +9,8 @@ use providers::ProviderDeps;
 use serde_json::{Value, json};
 
 use super::finish;
+use crate::agents;
 use crate::cli::ModelsTask;
-use crate::external_agents::ExternalAgents;
 use crate::lifetime;
 use crate::models::{self, AllModels};
 use crate::output::print;
@@ -42,7 +41,7 @@ async fn list(environment: &Environment, json: bool, refresh: bool) -> Result<()
     }
     models::use_cached_list(environment);
     let configured = providers::configured(&resolved, &ProviderDeps::new(environment));
-    let agents = ExternalAgents::new(Arc::new(environment.clone()), &resolved, None);
+    let agents = agents::to_list(environment, &resolved);
     let models = AllModels::new(configured, environment).with_agents(agents);
     models.look_for_agents();
     models.discover_servers().await;

@@ -6,14 +6,13 @@
 
 mod calls;
 mod handover;
+mod opening;
 mod usage;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::agent::{
-    AgentCall, AgentEvent, AgentOpening, AgentRequest, AgentStream, CallKind, ExternalAgent, OpenedAgent,
-};
+use domain::agent::{AgentCall, AgentEvent, AgentRequest, AgentStream, CallKind, ExternalAgent, OpenedAgent};
 use domain::event::{Fact, Level, Notice, Outcome};
 use domain::item::{Item, ItemKind, Part};
 use domain::model::{BlockKind, ModelEvent, StopReason};
@@ -27,17 +26,20 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::answer::{AnswerEnd, AnswerReader, StepPosition};
+use super::goal;
+use super::goal_run::is_check;
+use super::loops::LoopDetector;
 use super::next::{Next, Said, outcome_of};
 use super::state::Turn;
-use crate::behavior;
 use crate::hooks;
 use crate::spending;
+use crate::tool_calls::agent_tools::{self, text_of};
 use crate::tool_calls::foreign::{self, AgentVerdict, AgentWall};
-use crate::tool_calls::{agent_tools, approval};
 use crate::tool_search::ToolList;
 use calls::AgentCalls;
 use handover::Handover;
 pub use handover::{AGENT_PREFIX, is_of_agent};
+pub(crate) use opening::offers;
 
 /// The name of the call that stands for the agent's session.
 const SESSION: &str = "session";
@@ -45,7 +47,12 @@ const SESSION: &str = "session";
 const IDLE_TIMEOUT: Duration = Duration::from_secs(7);
 
 /// Sends the newest message of the turn to the agent, and works off what it does.
-pub(super) async fn run(turn: &mut Turn, step: u32, agent: Arc<dyn ExternalAgent>) -> Next {
+pub(super) async fn run(
+    turn: &mut Turn,
+    step: u32,
+    agent: Arc<dyn ExternalAgent>,
+    loops: &mut LoopDetector,
+) -> Next {
     let ended = match prepare(turn, step, agent.as_ref()).await {
         Ok(Some((opened, parts))) => work(turn, step, agent.as_ref(), &opened, parts).await,
         Ok(None) => return Next::End(Outcome::Stopped),
@@ -58,13 +65,17 @@ pub(super) async fn run(turn: &mut Turn, step: u32, agent: Arc<dyn ExternalAgent
             Some(Said::Report(text)) => turn.add_report(step, text),
             Some(Said::User(text)) => turn.add_message(step, text),
             None if turn.cancel.is_cancelled() => Next::End(Outcome::Stopped),
-            None => finish(turn, step).await,
+            None => finish(turn, step, loops).await,
         },
     }
 }
 
-/// The agent is done; hooks may have it go on.
-async fn finish(turn: &Turn, step: u32) -> Next {
+/// The agent is done; the goal and hooks may have it go on.
+async fn finish(turn: &mut Turn, step: u32, loops: &mut LoopDetector) -> Next {
+    let tools = ToolList::new(turn.tools(), &turn.session, &turn.model.info());
+    if let Some(next) = goal::at_end(turn, step, &tools, loops).await {
+        return next;
+    }
     match hooks::after_request(turn, step).await {
         Ok(Some(text)) => {
             turn.session.steering.open();
@@ -90,16 +101,8 @@ async fn prepare(
     let model = turn.model.info().id;
     let name = handover::agent_of(&model).to_owned();
     turn.session.show_progress(format!("Starting {name}"));
-    let Handover { known, unseen, everything } =
-        handover::plan(&turn.session.state(), &turn.session.id, &model, turn.id);
-    let opening = AgentOpening {
-        chat: turn.session.id.clone(),
-        roots: turn.session.roots.clone(),
-        known: known.clone(),
-        forbidden_paths: approval::forbidden_paths_of(&turn.session).into(),
-        tainted: turn.session.taint().is_tainted(),
-        read_only: behavior::forbids_changes(&turn.session, &turn.session.behavior()),
-    };
+    let (opening, Handover { unseen, everything, .. }) =
+        opening::of_chat(&turn.session, &turn.model.info(), turn.id);
     let opened = tokio::select! {
         biased;
         () = turn.cancel.cancelled() => return Ok(None),
@@ -138,9 +141,26 @@ fn newest_messages(turn: &Turn) -> Vec<Part> {
             parts.extend(said.iter().cloned());
         } else if let ItemKind::Note(note) = &item.kind {
             parts.extend(note.parts.iter().cloned());
+        } else if let ItemKind::ToolCall(call) = &item.kind
+            && is_check(call)
+        {
+            parts.push(Part::text(check_text(call)));
         }
     }
     parts
+}
+
+/// A check of the goal, which the agent has not seen.
+fn check_text(call: &ToolCall) -> String {
+    let line = call.input.as_ref().and_then(|input| input["command"].as_str()).unwrap_or_default();
+    format!("The command `{line}` was run to check the goal. Its output:\n{}", text_of(&call.result))
+}
+
+/// Tool calls of one prompt. The steps of a goal count prompts.
+fn most_calls(turn: &Turn) -> usize {
+    let most = turn.session.workspace.settings.max_steps(&turn.session.behavior());
+    let most = turn.limits.max_steps.map_or(most, |limit| most.min(limit.into()));
+    usize::try_from(most).unwrap_or(usize::MAX)
 }
 
 /// The item that names the agent's session.
@@ -253,7 +273,7 @@ impl<'a> AgentRun<'a> {
                 Ok(Some(reason)) => break AnswerEnd::Model(reason),
                 Err(failure) => break AnswerEnd::Failed(failure),
             }
-            if self.calls.count() > self.turn.max_steps as usize {
+            if self.calls.count() > most_calls(self.turn) {
                 drop(stream);
                 self.close(AnswerEnd::Stopped).await;
                 return AgentEnd { outcome: Some(Outcome::MaxSteps), is_empty: false };
@@ -343,6 +363,10 @@ impl<'a> AgentRun<'a> {
             })),
             AgentRequest::Command(command) => self.pending.push(Box::pin(async move {
                 agent_tools::run_command(turn, step, command).await;
+                Finished::Other
+            })),
+            AgentRequest::Tool(call) => self.pending.push(Box::pin(async move {
+                agent_tools::run_tool(turn, step, call).await;
                 Finished::Other
             })),
         }

@@ -26,6 +26,8 @@ pub(crate) struct KnownAgent {
     pub(crate) login: Option<(&'static str, &'static str)>,
     /// Arguments that switch its own sandbox off, because ours is around it.
     pub(crate) without_own_sandbox: &'static [&'static str],
+    /// It fails on a new file where it has us read files, so it reads them itself.
+    pub(crate) reads_itself: bool,
     /// Variables that tell it of the sandbox around it.
     pub(crate) sandbox_variables: &'static [(&'static str, &'static str)],
 }
@@ -42,6 +44,7 @@ const BLANK: KnownAgent = KnownAgent {
     variables: &[],
     login: None,
     without_own_sandbox: &[],
+    reads_itself: false,
     sandbox_variables: &[],
 };
 
@@ -111,6 +114,8 @@ pub(crate) const KNOWN_AGENTS: &[KnownAgent] = &[
         ],
         variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_CLOUD_PROJECT"],
         login: Some(("gemini-api-key", "GEMINI_API_KEY")),
+        // Its client of the protocol loses the code of the error for a missing file (version 0.61).
+        reads_itself: true,
         ..BLANK
     },
     KnownAgent {
