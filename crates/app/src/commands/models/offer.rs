@@ -54,7 +54,7 @@ pub(crate) async fn offer(environment: &Environment, options: &EngineOptions) {
 }
 
 enum Offered {
-    Coder(ListedModel),
+    Coder(Box<ListedModel>),
     /// For machines with little memory.
     Small,
 }
@@ -77,7 +77,7 @@ fn offered(environment: &Environment, options: &EngineOptions) -> Option<Offered
     }
     let model = model_list::find(environment, CODER).ok()??;
     if is_large_enough(space::total_memory()) && models.permits(&format!("local/{}", model.id)) {
-        return Some(Offered::Coder(model));
+        return Some(Offered::Coder(Box::new(model)));
     }
     (default.is_none() && models.permits(SMALL_MODEL)).then_some(Offered::Small)
 }
