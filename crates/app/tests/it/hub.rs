@@ -377,7 +377,7 @@ async fn packages_that_differ_are_refused() {
 
 /// A list whose model would be written elsewhere.
 fn text_with_path(home: &Home) -> String {
-    let text = std::fs::read_to_string(list(home, &toy(), true)).unwrap();
+    let text = std::fs::read_to_string(list(home, &toy(), true)).expect("the list");
     home.write("unsafe.json", &text.replace(CODER, "../coder")).display().to_string()
 }
 

@@ -185,11 +185,10 @@ async fn themes_names_of_commands_and_the_last_line() {
         screen.until("Did you mean /model?");
         screen.keys(&["C-u", "C-d"]);
         screen.until_left(0);
-        for wrong in [["--theme", "nosuch"]] {
-            let screen = bench.screen_with(&Start { arguments: &wrong, ..Start::default() });
-            let shown = screen.until_left(2);
-            assert!(shown.contains("There is no theme") && shown.contains("mine"), "{shown}");
-        }
+        let wrong = ["--theme", "nosuch"];
+        let screen = bench.screen_with(&Start { arguments: &wrong, ..Start::default() });
+        let shown = screen.until_left(2);
+        assert!(shown.contains("There is no theme") && shown.contains("mine"), "{shown}");
     })
     .await
     .expect("the screen");
