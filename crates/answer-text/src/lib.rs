@@ -8,18 +8,14 @@ mod json;
 mod markup;
 mod scan;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use domain::ToolSpec;
 
-pub use markup::Call;
 use markup::Offered;
+pub use markup::{Call, WireName};
 use scan::Scanner;
 pub use scan::Segment;
-
-/// The name of a tool as a provider has to write it.
-pub type WireName = fn(&str) -> Cow<'_, str>;
 
 /// The tools that an answer may call.
 #[derive(Debug)]

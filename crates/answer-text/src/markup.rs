@@ -2,13 +2,16 @@
 //!
 //! Pure. Invariant: either the whole text is calls of offered tools with complete inputs, or there is no call in it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use domain::ToolSpec;
 use serde_json::{Map, Value};
 
-use crate::WireName;
 use crate::json;
+
+/// The name of a tool as a provider has to write it.
+pub type WireName = fn(&str) -> Cow<'_, str>;
 
 /// A call that was found.
 #[derive(Clone, PartialEq, Debug)]

@@ -63,7 +63,7 @@ mod tests {
         assert!(resolved.changed_files().is_empty(), "neither comments nor own rules count");
         fs::write(&own, r#"{"defaultModel": "a/c"}"#).unwrap();
         assert_eq!(resolved.changed_files(), std::slice::from_ref(&own));
-        super::note_own_write(&own);
+        crate::seen_file::note_own_write(&own);
         assert!(resolved.changed_files().is_empty(), "the program knows what it wrote itself");
         fs::write(&own, r#"{"defaultModel": "a/other"}"#).unwrap();
         let of_project = project.canonicalize().unwrap().join(".dragoman/config.json");

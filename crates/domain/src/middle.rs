@@ -87,7 +87,8 @@ impl Middle {
         let line = self.line_before();
         let opens = line.trim_end().ends_with(['{', '(', '[', ':']) || line.trim_end().ends_with("=>");
         let rest = self.rest_of_line().trim();
-        if !rest.is_empty() && !(opens && rest.chars().all(|letter| ")]};,".contains(letter))) {
+        let closes = opens && rest.chars().all(|letter| ")]};,".contains(letter));
+        if !rest.is_empty() && !closes {
             return Form::Line;
         }
         match (line.trim().is_empty(), opens) {

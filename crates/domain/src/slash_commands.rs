@@ -94,6 +94,7 @@ pub const SLASH_COMMANDS: &[CommandSpec] = &[
     row(Chat, Engine, "costs", &["cost"], None, "Tokens and money this chat has used"),
     row(Chat, Terminal, "usage", &["tokens"], None, "Tokens and cost of this chat, request by request"),
     row(Chat, Engine, "stats", &[], Some("days"), "Tokens, cost and tool calls of this workspace's chats"),
+    row(Chat, Terminal, "find", &["search"], Some("words"), "Find words in this chat and go there"),
     row(Chat, Engine, "btw", &["ask"], Some("question"), "Ask something beside this chat; it is not sent again"),
     row(Chat, Both, "export", &["save"], Some("file"), "Write this chat to a Markdown file of the workspace"),
     row(Chat, Engine, "share", &[], Some("file"), "Write this chat to one HTML file that opens anywhere"),

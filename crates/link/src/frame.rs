@@ -197,7 +197,7 @@ mod tests {
         let too_large = [&announced[..], &[1]].concat();
         for (what, bytes, kind) in [
             ("an unknown kind", frame(9, b""), io::ErrorKind::InvalidData),
-            ("more than a stranger may send", too_large.clone(), io::ErrorKind::InvalidData),
+            ("more than a stranger may send", too_large, io::ErrorKind::InvalidData),
             ("an end within a message", frame(1, b"{}")[..6].to_vec(), io::ErrorKind::UnexpectedEof),
             ("an end within the head", vec![1, 0], io::ErrorKind::UnexpectedEof),
             ("no text", frame(1, &[0xff]), io::ErrorKind::InvalidData),

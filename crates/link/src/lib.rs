@@ -7,8 +7,6 @@
 mod frame;
 mod handshake;
 mod holder;
-#[cfg(test)]
-mod tests;
 mod window;
 mod wire;
 
@@ -254,3 +252,6 @@ fn random_text(bytes: usize) -> io::Result<String> {
         .map_err(|_| io::Error::other("the system gives no random numbers"))?;
     Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
+
+#[cfg(test)]
+mod tests;

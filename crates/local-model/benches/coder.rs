@@ -148,7 +148,9 @@ impl Bench {
         ] {
             let source: String = source.lines().take(50).map(|line| format!("{line}\n")).collect();
             let question = format!("{change} Answer with the whole file and nothing else.\n```\n{source}```");
-            let prompt = self.chat(&question)?;
+            let mut prompt = self.chat(&question)?;
+            // The answer has begun.
+            prompt.extend(self.engine.encode("```\n", false));
             let options = AnswerOptions::new(700, Sampling::default());
             let plain = options.clone().without_guesses();
             let mut session = self.session();

@@ -117,7 +117,7 @@ async fn list(
     deadline: Duration,
 ) -> Result<Vec<Box<RawValue>>, String> {
     let pages = async {
-        let mut items = Vec::new();
+        let mut items: Vec<Box<RawValue>> = Vec::new();
         let mut bytes = 0;
         let mut params = json!({});
         for _ in 0..MAX_PAGES {
@@ -128,7 +128,7 @@ async fn list(
             }
             let read = items.len();
             items.extend(page.items.into_iter().take(most + 1 - read));
-            bytes += items[read..].iter().map(|item: &Box<RawValue>| item.get().len()).sum::<usize>();
+            bytes += items[read..].iter().map(|item| item.get().len()).sum::<usize>();
             match page.next_cursor {
                 Some(cursor)
                     if items.len() <= most

@@ -220,10 +220,11 @@ mod tests {
         let token = policy.access.new_token().unwrap();
         let secret = policy.access.exchange(&token).unwrap().unwrap();
         let cookie = format!("page={}", policy.access.cookie());
-        let right = [("cookie", cookie.as_str()), (SECRET.as_str(), secret.as_str())];
+        let header = SECRET;
+        let right = [("cookie", cookie.as_str()), (header.as_str(), secret.as_str())];
         assert!(policy.admit(Area::Api, &mut parts("POST", &right)).await.is_ok());
-        let other = [("cookie", "page=x"), (SECRET.as_str(), secret.as_str())];
-        let swapped = [("cookie", cookie.as_str()), (SECRET.as_str(), policy.access.cookie())];
+        let other = [("cookie", "page=x"), (header.as_str(), secret.as_str())];
+        let swapped = [("cookie", cookie.as_str()), (header.as_str(), policy.access.cookie())];
         for wrong in [&right[..1], &right[1..], &other, &swapped, &[right[0], right[0], right[1]], &[]] {
             let refused = policy.admit(Area::Api, &mut parts("POST", wrong)).await;
             assert_eq!(refused.unwrap_err().status, StatusCode::UNAUTHORIZED, "{wrong:?}");

@@ -248,9 +248,9 @@ impl ApiTools {
         let mut lists = self.plan.resources.iter().filter_map(|resource| resource.list.as_ref());
         let list = lists.find(|list| list.operation == call.operation)?;
         let paging = list.paging.as_ref().filter(|paging| !paging.parameter.is_empty())?;
-        let result = self.plan.operations.get(call.operation)?.result.iter();
-        let root = result.fold(Some(body), |value, name| value?.get(name))?;
-        let items = list.items.iter().fold(Some(root), |value, name| value?.get(name))?.as_array()?;
+        let mut result = self.plan.operations.get(call.operation)?.result.iter();
+        let root = result.try_fold(body, |value, name| value.get(name))?;
+        let items = list.items.iter().try_fold(root, |value, name| value.get(name))?.as_array()?;
         if items.is_empty() {
             return None;
         }
@@ -259,11 +259,11 @@ impl ApiTools {
             PagingStyle::Page => json!(given(&paging.parameter).unwrap_or(paging.first.into()) + 1),
             PagingStyle::Offset => json!(given(&paging.parameter).unwrap_or(0) + items.len() as u64),
             PagingStyle::Cursor | PagingStyle::Connection => {
-                let more = paging.more.iter().fold(Some(root), |value, name| value?.get(name));
+                let more = paging.more.iter().try_fold(root, |value, name| value.get(name));
                 if !paging.more.is_empty() && more == Some(&Value::Bool(false)) {
                     return None;
                 }
-                let cursor = paging.next.iter().fold(Some(root), |value, name| value?.get(name));
+                let cursor = paging.next.iter().try_fold(root, |value, name| value.get(name));
                 let sent = cursor.filter(|_| !paging.next.is_empty());
                 let last = items.last().and_then(|item| item.get(&paging.from_last));
                 sent.or(last).filter(|value| value.is_string() || value.is_number())?.clone()

@@ -100,14 +100,14 @@ fn check(environment: &Environment, keys: &[String], value: &Value) -> Result<()
 }
 
 fn inputs(overrides: Map<String, Value>) -> Inputs {
-    Inputs { workspace_roots: crate::workspaces::current_folder(), overrides, ..Inputs::default() }
+    Inputs { workspace_roots: crate::working_folder::current_folder(), overrides, ..Inputs::default() }
 }
 
 fn file(environment: &Environment, project: bool) -> Result<SettingsFile, Failure> {
     if !project {
         return Ok(SettingsFile::of_user(environment));
     }
-    let folder = crate::workspaces::current_folder();
+    let folder = crate::working_folder::current_folder();
     let folder = folder.first().ok_or_else(|| Failure::user("There is no folder here."))?;
     Ok(SettingsFile::of_folder(folder))
 }

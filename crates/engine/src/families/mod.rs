@@ -168,7 +168,7 @@ impl Profile {
                 spec.description = (*text).to_owned();
             }
             let ToolSpec { name: tool, input_schema, .. } = &mut *spec;
-            let is_hidden = |name: &str| self.hidden.value.iter().any(|it| *it == (tool.as_str(), name));
+            let is_hidden = |name: &str| self.hidden.value.contains(&(tool.as_str(), name));
             if let Some(Value::Object(properties)) = input_schema.get_mut("properties") {
                 properties.retain(|name, _| !is_hidden(name));
             }

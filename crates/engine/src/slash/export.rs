@@ -156,7 +156,7 @@ mod tests {
         ] {
             assert_eq!(inside(root.path(), Path::new(name)).is_ok(), is_inside, "{name}");
         }
-        assert_eq!(file_name("Fix: the/race!"), "chat-fix--the-race.md");
+        assert_eq!(file_name("Fix: the/race!", "md"), "chat-fix--the-race.md");
         assert_eq!(fenced("a\n```\nb"), "````\na\n```\nb\n````");
     }
 }

@@ -8,8 +8,6 @@ use super::schema::{ANY, ANY_ARRAY, ANY_OBJECT, Members, Node, NodeId, Nodes};
 const MOST_BLANKS: u16 = 96;
 /// Signs of one number; a whole number of so many digits fits 64 bits.
 const MOST_DIGITS: u8 = 18;
-/// Alternatives within alternatives.
-const DEEPEST_UNION: usize = 24;
 /// Values within values.
 const DEEPEST_VALUE: usize = 96;
 
@@ -73,9 +71,9 @@ pub(super) enum Digits {
     Fraction,
     Exponent,
     ExponentSign,
-    ExponentDigit,
+    ExponentFirst,
     /// Two digits: more would be beyond every number of a computer.
-    ExponentDigits,
+    ExponentSecond,
 }
 
 /// Where inside a string the text is.
@@ -111,6 +109,27 @@ impl Stack {
         }
     }
 
+    /// Whether a blank may come here. A number ends before it.
+    fn takes_blank(&mut self) -> bool {
+        match self.frames.last() {
+            Some(
+                Frame::Value(_) | Frame::Array { .. } | Frame::Object { .. } | Frame::Mark { at: 0, .. },
+            ) => true,
+            Some(Frame::Number { state, .. }) if state.is_whole() => {
+                self.frames.pop();
+                true
+            }
+            Some(
+                Frame::Literal { .. }
+                | Frame::String(_)
+                | Frame::Number { .. }
+                | Frame::Key(_)
+                | Frame::Mark { .. },
+            )
+            | None => false,
+        }
+    }
+
     fn with(mut self, frame: Frame) -> Self {
         self.frames.push(frame);
         self
@@ -120,7 +139,7 @@ impl Stack {
 impl Digits {
     fn is_whole(self) -> bool {
         match self {
-            Self::Zero | Self::Whole | Self::Fraction | Self::ExponentDigit | Self::ExponentDigits => true,
+            Self::Zero | Self::Whole | Self::Fraction | Self::ExponentFirst | Self::ExponentSecond => true,
             Self::Minus | Self::Point | Self::Exponent | Self::ExponentSign => false,
         }
     }
@@ -136,8 +155,8 @@ impl Digits {
                 Some(Self::Exponent)
             }
             Self::Exponent if matches!(byte, b'+' | b'-') => Some(Self::ExponentSign),
-            Self::Exponent | Self::ExponentSign if digit => Some(Self::ExponentDigit),
-            Self::ExponentDigit if digit => Some(Self::ExponentDigits),
+            Self::Exponent | Self::ExponentSign if digit => Some(Self::ExponentFirst),
+            Self::ExponentFirst if digit => Some(Self::ExponentSecond),
             Self::Minus
             | Self::Zero
             | Self::Whole
@@ -145,8 +164,8 @@ impl Digits {
             | Self::Fraction
             | Self::Exponent
             | Self::ExponentSign
-            | Self::ExponentDigit
-            | Self::ExponentDigits => None,
+            | Self::ExponentFirst
+            | Self::ExponentSecond => None,
         }
     }
 }
@@ -222,30 +241,9 @@ impl Members {
 
 impl Nodes {
     /// Adds to `out` the readings of the text of `stack` with one byte more; none where the byte may not come.
-    pub(super) fn step(&self, stack: Stack, byte: u8, out: &mut Vec<Stack>) {
-        self.step_within(stack, byte, out, 0);
-    }
-
-    fn step_within(&self, mut stack: Stack, byte: u8, out: &mut Vec<Stack>, depth: usize) {
+    pub(super) fn step(&self, mut stack: Stack, byte: u8, out: &mut Vec<Stack>) {
         let is_blank = matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
-        let takes_blanks = match stack.frames.last() {
-            Some(
-                Frame::Value(_) | Frame::Array { .. } | Frame::Object { .. } | Frame::Mark { at: 0, .. },
-            ) => true,
-            Some(Frame::Number { state, .. }) if state.is_whole() && is_blank => {
-                stack.frames.pop();
-                true
-            }
-            Some(
-                Frame::Literal { .. }
-                | Frame::String(_)
-                | Frame::Number { .. }
-                | Frame::Key(_)
-                | Frame::Mark { .. },
-            )
-            | None => false,
-        };
-        if is_blank && takes_blanks {
+        if is_blank && stack.takes_blank() {
             stack.blanks += 1;
             if stack.blanks <= MOST_BLANKS {
                 out.push(stack);
@@ -255,7 +253,7 @@ impl Nodes {
         stack.blanks = 0;
         let Some(frame) = stack.frames.pop() else { return };
         match frame {
-            Frame::Value(node) => self.begin(stack, node, byte, out, depth),
+            Frame::Value(node) => self.begin(stack, node, byte, out),
             Frame::Literal { node, at } => out.extend(self.literal(stack, node, at, byte)),
             Frame::String(Text::Plain) if byte == b'"' => out.push(stack),
             Frame::String(text) => out.extend(text.next(byte).map(|text| stack.with(Frame::String(text)))),
@@ -265,7 +263,7 @@ impl Nodes {
                     out.push(stack.with(Frame::Number { state: next, is_integer, count: count + 1 }));
                 }
                 // The number ended before this byte, which belongs to the value around it.
-                _ if state.is_whole() => self.step_within(stack, byte, out, depth),
+                _ if state.is_whole() => self.step(stack, byte, out),
                 _ => {}
             },
             Frame::Array { node, count, place } => self.array(stack, (node, count, place), byte, out),
@@ -281,7 +279,7 @@ impl Nodes {
     }
 
     /// The first byte of a value.
-    fn begin(&self, stack: Stack, node: NodeId, byte: u8, out: &mut Vec<Stack>, depth: usize) {
+    fn begin(&self, stack: Stack, node: NodeId, byte: u8, out: &mut Vec<Stack>) {
         let number = |is_integer| {
             let state = match byte {
                 b'-' => Digits::Minus,
@@ -292,10 +290,10 @@ impl Nodes {
             Some(Frame::Number { state, is_integer, count: 1 })
         };
         let frame = match self.get(node) {
-            Node::Union(nodes) if depth < DEEPEST_UNION => {
-                return nodes.iter().for_each(|&node| self.begin(stack.clone(), node, byte, out, depth + 1));
+            // None of them is a union.
+            Node::Union(nodes) => {
+                return nodes.iter().for_each(|&node| self.begin(stack.clone(), node, byte, out));
             }
-            Node::Union(_) => None,
             Node::String => (byte == b'"').then_some(Frame::String(Text::Plain)),
             Node::Number { is_integer } => number(*is_integer),
             Node::Literal(_) => return out.extend(self.literal(stack, node, 0, byte)),
@@ -338,7 +336,7 @@ impl Nodes {
             }
             (Place::Start | Place::Next, _) if count < most => {
                 let inside = stack.with(Frame::Array { node, count: count + 1, place: Place::After });
-                self.begin(inside, items, byte, out, 0);
+                self.begin(inside, items, byte, out);
             }
             (Place::Start | Place::Next | Place::After, _) => {}
         }

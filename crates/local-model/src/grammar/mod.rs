@@ -18,6 +18,8 @@ const CALL: &str = "<tool_call>";
 const CALL_END: &str = "</tool_call>";
 const THINK: &str = "<think>";
 const THINK_END: &str = "</think>";
+/// Ways to read one text that are followed at the same time.
+const MOST_READINGS: usize = 1_000;
 /// Bytes of free text that are looked back at for the beginning of a call.
 const LOOK_BACK: usize = 256;
 
@@ -167,6 +169,7 @@ impl Progress {
                 for stack in std::mem::take(readings) {
                     self.rules.nodes.step(stack, byte, &mut next);
                 }
+                next.truncate(MOST_READINGS);
                 let is_done = next.iter().any(Stack::is_done);
                 let is_possible = !next.is_empty();
                 match is_done {

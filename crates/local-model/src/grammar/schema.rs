@@ -2,7 +2,7 @@
 //! Must not know bytes that were written or tokens. Invariant: each JSON text that a node allows is valid for its schema in
 //! types, required and known members, constants and lengths of arrays; other keywords are not enforced.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -21,6 +21,8 @@ pub(super) const MOST_MEMBERS: usize = 128;
 /// A schema that is deeper or has more nodes allows any value from there on.
 const DEEPEST: usize = 48;
 const MOST_NODES: usize = 20_000;
+/// Of one value; the first ones stay.
+const MOST_ALTERNATIVES: usize = 2_000;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Node {
@@ -79,10 +81,36 @@ impl Nodes {
         self.list.len() - 1
     }
 
-    /// The node of a whole schema.
+    /// The node of a whole schema. Its unions hold no unions.
     pub(super) fn compile(&mut self, schema: &Value) -> NodeId {
+        let first = self.list.len();
         let mut compiler = Compiler { nodes: self, root: schema, known: HashMap::new(), depth: 0 };
-        compiler.node(schema)
+        let node = compiler.node(schema);
+        let unions: Vec<NodeId> =
+            (first..self.list.len()).filter(|id| matches!(self.list[*id], Node::Union(_))).collect();
+        let flat: Vec<Node> = unions.iter().map(|&id| Node::Union(self.leaves(id))).collect();
+        unions.into_iter().zip(flat).for_each(|(id, node)| self.list[id] = node);
+        node
+    }
+
+    /// The alternatives of a union, and of the unions among them.
+    fn leaves(&self, union: NodeId) -> Vec<NodeId> {
+        let (mut leaves, mut seen, mut left) = (Vec::new(), HashSet::from([union]), vec![union]);
+        while let Some(id) = left.pop() {
+            match self.get(id) {
+                Node::Union(nodes) => left.extend(nodes.iter().rev().filter(|node| seen.insert(**node))),
+                Node::Any
+                | Node::String
+                | Node::Number { .. }
+                | Node::Literal(_)
+                | Node::Array { .. }
+                | Node::Object(_) => leaves.push(id),
+            }
+            if leaves.len() >= MOST_ALTERNATIVES {
+                break;
+            }
+        }
+        leaves
     }
 }
 

@@ -173,6 +173,14 @@ fn with_a_schema_a_call_may_come_first() {
     check_cut(&progress, "4|<");
 }
 
+#[test]
+fn a_schema_that_doubles_itself_costs_no_time() {
+    let endless = json!({"anyOf": [{"$ref": "#"}, {"$ref": "#"}, {"$ref": "#/$defs/a"}], "$defs": {"a": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}}});
+    assert_eq!(accepted(&progress(Some(endless), &[]), "1").0, 0, "no value is of this schema");
+    let twice = json!({"anyOf": [{"type": "array", "items": {"$ref": "#"}}, {"type": "array", "items": {"$ref": "#"}}, {"type": "null"}]});
+    check_whole(&progress(Some(twice), &[]), &format!("{}null{}", "[".repeat(40), "]".repeat(40)));
+}
+
 /// Whatever bytes are chosen among the allowed ones, the end is a value of the schema.
 #[test]
 fn every_way_through_a_schema_ends_in_a_valid_value() {

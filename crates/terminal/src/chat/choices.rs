@@ -1,12 +1,14 @@
 //! Commands that choose how the screen looks and works, and `/copy`.
 
 use domain::command::SessionSettings;
-use domain::item::ItemKind;
+use domain::item::{Item, ItemKind};
 use serde_json::Value;
 
 use super::picker::{Choice, Picker, Row};
 use super::screen::{Effect, Overlay, Screen};
 use super::status_line::StatusLine;
+use super::tool;
+use crate::text::clean_line;
 
 impl Screen {
     /// `/theme`, `/theme light`.
@@ -56,6 +58,21 @@ impl Screen {
         let variant = if wanted == "default" { String::new() } else { wanted.to_owned() };
         self.flash(format!("Effort: {wanted}"));
         self.configure(SessionSettings { variant: Some(variant), ..SessionSettings::default() });
+    }
+
+    /// `/find words`: the items that have them, the newest first.
+    pub(super) fn find_in_chat(&mut self, words: &str) {
+        let wanted = words.to_lowercase();
+        let found = self.transcript.items().filter_map(|item| {
+            let text = searched_text(item);
+            let line = text.lines().find(|line| line.to_lowercase().contains(&wanted))?;
+            Some(Row { text: clean_line(line.trim()), detail: String::new(), choice: Choice::Show(item.id) })
+        });
+        let mut rows: Vec<Row> = found.collect();
+        rows.reverse();
+        let mut picker = Picker::new("Found in this chat", rows);
+        picker.empty_hint = "These words are not in this chat.";
+        self.overlay = Some(Overlay::Picker(picker));
     }
 
     /// `/vim`.
@@ -113,6 +130,16 @@ impl Screen {
                 .flash(format!("The last answer has {} code blocks, and no block {number}.", blocks.len())),
         }
     }
+}
+
+/// What was said, or a call with its result.
+fn searched_text(item: &Item) -> String {
+    if let ItemKind::UserMessage { text, .. } | ItemKind::AgentMessage { text, .. } = &item.kind {
+        return text.clone();
+    }
+    let ItemKind::ToolCall(call) = &item.kind else { return String::new() };
+    let result = call.result.iter().map(tool::part_text);
+    std::iter::once(tool::title(call).as_str()).chain(result).collect::<Vec<_>>().join("\n")
 }
 
 /// The contents of the fenced blocks of an answer, in order.

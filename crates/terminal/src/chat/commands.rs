@@ -14,8 +14,8 @@ use super::screen::{Effect, Overlay, Screen};
 use crate::text::clean_line;
 
 /// Commands of the terminal with words after them.
-const TAKES_WORDS: [&str; 10] =
-    ["model", "effort", "behavior", "export", "mcp", "review", "copy", "theme", "statusline", "vim"];
+const TAKES_WORDS: [&str; 11] =
+    ["model", "effort", "behavior", "export", "mcp", "review", "copy", "theme", "statusline", "vim", "find"];
 
 const MCP_USAGE: &str = "Usage: /mcp start|stop|login|logout|enable|disable|remove SERVER";
 
@@ -29,7 +29,7 @@ impl Screen {
         is_own
             && match (name, rest.trim()) {
                 // Without a provider the engine lists them.
-                ("login" | "logout" | "add-dir", words) => !words.is_empty(),
+                ("login" | "logout" | "add-dir" | "find", words) => !words.is_empty(),
                 (_, "") => true,
                 (name, _) => TAKES_WORDS.contains(&name),
             }
@@ -65,6 +65,7 @@ impl Screen {
             ("quit" | "exit", _) => self.push_effect(Effect::Leave),
             ("copy", number) => self.copy_answer(number),
             ("rewind", _) => self.open_rewind(),
+            ("find", words) => self.find_in_chat(words),
             ("theme", name) => self.choose_theme(name),
             ("vim", _) => self.toggle_vi(),
             ("statusline", wanted) => self.change_status_line(wanted),

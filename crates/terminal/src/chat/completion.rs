@@ -101,7 +101,8 @@ pub(crate) fn is_other_name(line: &str) -> bool {
 /// Whether Enter on a suggestion runs it at once.
 pub(super) fn needs_no_words(line: &str) -> bool {
     let command = line.strip_prefix('/').and_then(slash_commands::by_name);
-    command.is_some_and(|it| it.is_of_terminal() && !matches!(it.name, "login" | "logout" | "add-dir"))
+    command
+        .is_some_and(|it| it.is_of_terminal() && !matches!(it.name, "login" | "logout" | "add-dir" | "find"))
 }
 
 /// Values for an argument. One with spaces is quoted.

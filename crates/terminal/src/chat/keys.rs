@@ -231,6 +231,7 @@ impl Screen {
             Choice::RewindTo(item) => self.choose_rewind(item),
             Choice::Rewind(item, scope) => self.rewind(item, scope),
             Choice::Theme(name) => self.choose_theme(&name),
+            Choice::Show(item) => self.transcript.show_item(item, &self.theme),
             Choice::Effort(level) => self.choose_effort(&level),
         }
     }

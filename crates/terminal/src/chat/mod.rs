@@ -126,6 +126,15 @@ type FindMentioned = dyn Fn(&str) -> Vec<domain::command::Context> + Send + Sync
 /// Explains the decision about a call: its tool, its input, and the state of the chat that counts.
 type ExplainCall = dyn Fn(ExplainedCall) -> BoxFuture<'static, Result<Vec<String>, Failure>> + Send + Sync;
 
+/// Runs a command with a text on its input; returns its output.
+type RunStatus = dyn Fn(String, String) -> BoxFuture<'static, Result<String, Failure>> + Send + Sync;
+
+/// Finds the folder that a text names.
+type FindFolder = dyn Fn(&str) -> Result<PathBuf, Failure> + Send + Sync;
+
+/// Writes the setting at these keys; returns the file.
+type SaveSetting = dyn Fn(&[&str], serde_json::Value) -> Result<String, Failure> + Send + Sync;
+
 /// Services of the process that the link does not offer.
 pub struct TerminalServices {
     /// Opens the text in the user's editor, which owns the terminal meanwhile.
@@ -148,13 +157,13 @@ pub struct TerminalServices {
     /// Says how a call is decided and by which rule.
     pub explain: Box<ExplainCall>,
     /// Runs the command of the status line with the values as JSON on its input; returns its output.
-    pub status: Box<dyn Fn(String, String) -> BoxFuture<'static, Result<String, Failure>> + Send + Sync>,
+    pub status: Box<RunStatus>,
     /// Notifies the user by other programs, where the settings name some.
     pub notify: Box<dyn Fn(&'static str) + Send + Sync>,
     /// The folder that a text names, if there is one.
-    pub folder: Box<dyn Fn(&str) -> Result<PathBuf, Failure> + Send + Sync>,
+    pub folder: Box<FindFolder>,
     /// Writes a setting into the user's own file; returns the file.
-    pub save_setting: Box<dyn Fn(&[&str], serde_json::Value) -> Result<String, Failure> + Send + Sync>,
+    pub save_setting: Box<SaveSetting>,
     /// The user's approval rules.
     pub rules: Box<dyn ProjectRules>,
     /// Stops this process until the shell continues it.

@@ -25,6 +25,8 @@ pub enum Choice {
     RewindTo(ItemId),
     Rewind(ItemId, RollbackScope),
     Theme(String),
+    /// Scroll to this item.
+    Show(ItemId),
     Effort(String),
 }
 

@@ -63,10 +63,7 @@ fn read_style(value: &Value, base: Style, depth: ColorDepth) -> Result<Style, St
 
 /// `#rrggbb`, a number of the palette, or a name such as `lightblue`.
 fn read_color(value: &Value, depth: ColorDepth) -> Result<Color, String> {
-    let text = match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     text.parse::<Color>().map(|color| fit(color, depth)).map_err(|_| format!("{text} is no color"))
 }
 

@@ -190,6 +190,14 @@ impl Transcript {
         }
     }
 
+    /// Scrolls to an item, unless it belongs to the terminal already.
+    pub(crate) fn show_item(&mut self, item: ItemId, theme: &Theme) {
+        if let Some(at) = self.places.get(&item).copied().filter(|at| *at >= self.first) {
+            self.top = Some((at, 0));
+            self.settle(theme);
+        }
+    }
+
     /// Scrolls to the prompt before or after the first visible row.
     pub fn jump_to_prompt(&mut self, up: bool, theme: &Theme) {
         let (top, row) = self.top_place(theme);

@@ -355,3 +355,21 @@ fn long_prompts_fold_and_prompts_are_reached_by_keys() {
     bench.screen.handle_key(control(KeyCode::Char('o')));
     assert!(bench.seen(60, 60).contains("line 39"), "{}", bench.seen(60, 60));
 }
+
+#[test]
+fn words_are_found_in_the_chat() {
+    let mut bench = Bench::new();
+    for id in 1..=60 {
+        bench.fact(Fact::ItemEnded { item: item(id, said(&format!("message number {id}"))) });
+    }
+    bench.text("/find number 7");
+    bench.key(KeyCode::Enter);
+    let seen = bench.seen(60, 20);
+    assert!(seen.contains("Found in this chat") && seen.contains("message number 7"), "{seen}");
+    bench.key(KeyCode::Enter);
+    let seen = bench.seen(60, 20);
+    assert!(seen.starts_with("message number 7\n"), "{seen}");
+    bench.text("/find nothing like it");
+    bench.key(KeyCode::Enter);
+    assert!(bench.seen(60, 20).contains("These words are not in this chat."), "{}", bench.seen(60, 20));
+}

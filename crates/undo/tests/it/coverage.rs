@@ -190,7 +190,9 @@ fn a_file_that_a_full_store_refused_is_named() {
     let refused: Vec<_> = ["a.txt", "b.txt"]
         .iter()
         .map(|name| bench.path(name))
-        .filter(|path| !bench.store.unrecoverable_at(&[path.clone()], &[bench.root()]).unwrap().is_empty())
+        .filter(|path| {
+            !bench.store.unrecoverable_at(std::slice::from_ref(path), &[bench.root()]).unwrap().is_empty()
+        })
         .collect();
     assert_eq!(refused.len(), 1, "{refused:?}");
     assert_eq!(bench.store.unrecoverable(&[bench.root()]).unwrap(), refused);
@@ -271,4 +273,22 @@ fn a_scan_of_a_moment_ago_is_not_used_after_a_change_that_is_known() {
     bench.command(201, || bench.write("a.txt", "of the command"));
     bench.undo(Some(201));
     assert_eq!(bench.read("a.txt"), "of a hook", "a scan that is used again is as good");
+}
+
+/// A power cut may leave the name of a content without its bytes: it is stored again.
+#[test]
+fn a_content_that_lost_its_bytes_is_stored_again() {
+    let mut bench = Bench::new();
+    bench.write("a.txt", "precious\n");
+    bench.command(1, || {});
+    let folders = fs::read_dir(bench.folder.path().join("undo/objects")).unwrap();
+    let files = folders.flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap());
+    let files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    assert_eq!(files.len(), 1);
+    fs::write(&files[0], "").unwrap();
+    fs::remove_dir_all(bench.folder.path().join("undo/indexes")).unwrap();
+    bench.restart();
+    bench.shell(2, "rm a.txt");
+    bench.undo(Some(2));
+    assert_eq!(bench.read("a.txt"), "precious\n");
 }

@@ -345,7 +345,7 @@ fn days(captures: &Captures) -> Option<u64> {
         "month" => 30,
         "year" => 365,
         // Hours are not told apart.
-        _ => return (count % 24 == 0).then_some(count / 24),
+        _ => return count.is_multiple_of(24).then_some(count / 24),
     };
     Some(count.saturating_mul(days))
 }

@@ -144,7 +144,7 @@ fn flag(column: &Column, word: &str) -> Option<bool> {
     }
     let negative =
         ["in", "un", "non", "not", "outof"].iter().any(|start| word.strip_prefix(start) == Some(&name));
-    let stock = word == "outofstock" && name == "instock" || word == "soldout" && name == "instock";
+    let stock = name == "instock" && ["outofstock", "soldout"].contains(&word.as_str());
     (negative || stock).then_some(false)
 }
 

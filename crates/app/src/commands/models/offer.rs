@@ -15,7 +15,7 @@ use model_hub::space;
 use providers::ProviderDeps;
 
 use super::embedded;
-use crate::external_agents::ExternalAgents;
+use crate::agents;
 use crate::models::{AllModels, SMALL_MODEL};
 use crate::output::{self, note, note_part};
 use crate::workspaces::EngineOptions;
@@ -54,7 +54,7 @@ pub(crate) async fn offer(environment: &Environment, options: &EngineOptions) {
 }
 
 enum Offered {
-    Coder(ListedModel),
+    Coder(Box<ListedModel>),
     /// For machines with little memory.
     Small,
 }
@@ -70,17 +70,14 @@ fn offered(environment: &Environment, options: &EngineOptions) -> Option<Offered
     let (_, resolved) = known.as_ref().filter(|(_, resolved)| resolved.settings.providers.is_empty())?;
     let configured = providers::configured(resolved, &ProviderDeps::new(environment));
     let models = AllModels::new(configured, environment);
-    let has_agents = || {
-        let agents = ExternalAgents::new(environment.clone().into(), resolved, None);
-        agents.installed().next().is_some()
-    };
+    let has_agents = || agents::to_list(environment, resolved).installed().next().is_some();
     let default = models.default_model();
     if default.as_ref().is_some_and(|model| model != SMALL_MODEL) || has_agents() {
         return None;
     }
     let model = model_list::find(environment, CODER).ok()??;
     if is_large_enough(space::total_memory()) && models.permits(&format!("local/{}", model.id)) {
-        return Some(Offered::Coder(model));
+        return Some(Offered::Coder(Box::new(model)));
     }
     (default.is_none() && models.permits(SMALL_MODEL)).then_some(Offered::Small)
 }
