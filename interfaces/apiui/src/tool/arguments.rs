@@ -101,20 +101,18 @@ pub fn example(plan: &Plan, operation: &Operation) -> Value {
     if let Some(body) = operation.body.as_ref().filter(|body| body.required) {
         arguments.insert(BODY.to_owned(), example_of(plan, &body.input, 0));
     }
-    let mut arguments = Value::Object(arguments);
     for selector in operation.selectors.iter().filter(|_| operation.writes) {
-        let is_graph = !operation.query_text.is_empty();
-        let inputs: &[Input] = match &operation.body {
-            _ if is_graph => &operation.inputs,
-            Some(body) => fields(plan, &body.input),
-            None => &[],
-        };
-        let place = if is_graph { Some(&mut arguments) } else { arguments.get_mut(BODY) };
-        if let Some(place) = place {
-            select(plan, place, inputs, selector);
+        if operation.query_text.is_empty() {
+            if let (Some(body), Some(value)) = (&operation.body, arguments.get_mut(BODY)) {
+                select(plan, value, &body.input, selector);
+            }
+        } else if let Some((name, rest)) = selector.split_first()
+            && let Some(input) = operation.inputs.iter().find(|input| input.name == *name)
+        {
+            select(plan, arguments.entry(name.clone()).or_insert(Value::Null), input, rest);
         }
     }
-    arguments
+    Value::Object(arguments)
 }
 
 /// A part of a path is never empty: an object without required fields gets its first one.
@@ -131,22 +129,26 @@ fn not_empty(plan: &Plan, input: &Input, value: Value) -> Value {
     }
 }
 
-/// Fills what says which rows a write is about.
-fn select(plan: &Plan, arguments: &mut Value, inputs: &[Input], path: &[String]) {
-    let Some((name, rest)) = path.split_first() else { return };
-    let Some(members) = arguments.as_object_mut() else { return };
-    let Some(input) = inputs.iter().find(|input| input.name == *name) else { return };
-    let inner = members.entry(name.clone()).or_insert(Value::Null);
-    if rest.is_empty() {
-        if inner.is_null() || *inner == json!({}) || *inner == json!([]) {
-            *inner = not_empty(plan, input, example_of(plan, input, 0));
+/// Fills what says which rows a write is about: the part of a value at a path.
+fn select(plan: &Plan, value: &mut Value, input: &Input, path: &[String]) {
+    let Some((name, rest)) = path.split_first() else {
+        if value.is_null() || *value == json!({}) || *value == json!([]) {
+            *value = not_empty(plan, input, example_of(plan, input, 0));
         }
         return;
+    };
+    if !value.is_object() {
+        *value = json!({});
     }
-    if !inner.is_object() {
-        *inner = json!({});
+    if let (Some(members), Some(field)) = (value.as_object_mut(), field_named(plan, input, name)) {
+        select(plan, members.entry(name.clone()).or_insert(Value::Null), field, rest);
     }
-    select(plan, inner, fields(plan, input), rest);
+}
+
+/// A field of an object, or of one of the variants that it may be.
+fn field_named<'p>(plan: &'p Plan, input: &'p Input, name: &str) -> Option<&'p Input> {
+    let own = fields(plan, input).iter().find(|field| field.name == name);
+    own.or_else(|| input.alternatives.iter().find_map(|one| field_named(plan, &one.input, name)))
 }
 
 fn example_of(plan: &Plan, input: &Input, depth: usize) -> Value {
