@@ -141,6 +141,8 @@ fn proof(command: &str) -> Proof {
         ["dragoman", "run", "--model", model, ..] if model.starts_with("acp:") => {
             Proof::Test("an_agent_answers_as_a_model_and_everything_it_does_is_kept")
         }
+        // It needs the secret of an API.
+        ["claude", "mcp", "add", .., "--auth", _] => Proof::Test("two_tools_find_and_call_every_operation"),
         ["dragoman", "mcp", "login", ..] => Proof::Test("a_login_is_used_refreshed_and_forgotten"),
         ["dragoman", "generate", .., "--improve"] => {
             Proof::Test("a_model_improves_an_interface_only_when_it_is_asked_to")
