@@ -40,8 +40,8 @@ mod tests {
         assert_eq!(proposal.rest_at(&cursor("let x = b")), None);
         assert_eq!(proposal.rest_at(&cursor("let x = a + b")), None, "all of it was typed");
         assert_eq!(proposal.rest_at(&cursor("let x =")), None);
-        let elsewhere = Cursor { path: Some("b".into()), ..cursor("let x = ") };
+        let elsewhere = Cursor { path: Some("b".into()), ..cursor("let x = a") };
         assert_eq!(proposal.rest_at(&elsewhere), None);
-        assert_eq!(proposal.rest_at(&Cursor { after: "\n".into(), ..cursor("let x = ") }), None);
+        assert_eq!(proposal.rest_at(&Cursor { after: "\n".into(), ..cursor("let x = a") }), None);
     }
 }
