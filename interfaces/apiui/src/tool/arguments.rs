@@ -139,7 +139,7 @@ fn select(plan: &Plan, arguments: &mut Value, inputs: &[Input], path: &[String])
     let inner = members.entry(name.clone()).or_insert(Value::Null);
     if rest.is_empty() {
         if inner.is_null() || *inner == json!({}) || *inner == json!([]) {
-            *inner = example_of(plan, input, 0);
+            *inner = not_empty(plan, input, example_of(plan, input, 0));
         }
         return;
     }
@@ -173,7 +173,7 @@ fn example_of(plan: &Plan, input: &Input, depth: usize) -> Value {
         InputKind::Email => json!("ann@example.com"),
         InputKind::Url => json!("https://example.com"),
         // Recursion ends where a list or map may be empty.
-        InputKind::List => match input.item.as_ref().filter(|_| depth < 3) {
+        InputKind::List => match input.item.as_ref().filter(|_| depth < 6) {
             Some(item) => json!([example_of(plan, item, depth + 1)]),
             None => json!([]),
         },
@@ -185,13 +185,27 @@ fn example_of(plan: &Plan, input: &Input, depth: usize) -> Value {
                 needed.map(|field| (field.name.clone(), example_of(plan, field, depth + 1))).collect(),
             )
         }
-        InputKind::Variant => {
-            let first = input.alternatives.first();
-            first.map_or(json!({}), |one| tagged(input, &one.value, example_of(plan, &one.input, depth + 1)))
-        }
+        InputKind::Variant => variant(plan, input, depth),
         InputKind::Json => json!({}),
         _ => json!("x".repeat(usize::try_from(input.min_length.unwrap_or(1).clamp(1, 64)).unwrap_or(1))),
     }
+}
+
+/// The first variant whose example fits it.
+fn variant(plan: &Plan, input: &Input, depth: usize) -> Value {
+    let mut first = None;
+    for one in &input.alternatives {
+        let value = tagged(input, &one.value, example_of(plan, &one.input, depth + 1));
+        if check(plan, &one.input, &value, "").is_ok() {
+            return value;
+        }
+        first.get_or_insert(value);
+        // Variants of variants of variants would take for ever.
+        if depth > 3 {
+            break;
+        }
+    }
+    first.unwrap_or_else(|| json!({}))
 }
 
 /// A variant says which one it is.
