@@ -141,6 +141,8 @@ fn proof(command: &str) -> Proof {
         ["dragoman", "run", "--model", model, ..] if model.starts_with("acp:") => {
             Proof::Test("an_agent_answers_as_a_model_and_everything_it_does_is_kept")
         }
+        // It needs the secret of an API.
+        ["claude", "mcp", "add", .., "--auth", _] => Proof::Test("two_tools_find_and_call_every_operation"),
         ["dragoman", "mcp", "login", ..] => Proof::Test("a_login_is_used_refreshed_and_forgotten"),
         ["dragoman", "generate", .., "--improve"] => {
             Proof::Test("a_model_improves_an_interface_only_when_it_is_asked_to")
@@ -149,6 +151,12 @@ fn proof(command: &str) -> Proof {
         ["dragoman", "submit" | "tasks" | "worker", ..] => {
             Proof::Test("a_task_leaves_a_branch_a_patch_and_its_chat")
         }
+        // No test downloads a model of a gigabyte.
+        ["dragoman", "models", "pull", _, ..] => Proof::Test("a_model_comes_in_parts_from_the_package_index"),
+        ["dragoman", "models", "add", ..] => {
+            Proof::Test("a_second_pull_does_nothing_and_a_file_can_be_added")
+        }
+        ["dragoman", "models", "remove", ..] => Proof::Test("a_removed_model_leaves_nothing_of_its_own"),
         ["dragoman", "store", "migrate", ..] => Proof::Test("chats_move_between_the_stores"),
         _ => Proof::Runs,
     }

@@ -38,6 +38,7 @@ const SHARED: &[(&str, &str)] = modules![
     "files.tsx",
     "fields.tsx",
     "reference.tsx",
+    "column-names.ts",
     "controls.tsx",
     "groups.tsx",
     "snippets.tsx",

@@ -200,7 +200,7 @@ fn tagged(input: &Input, value: &str, mut example: Value) -> Value {
         && !input.discriminator.is_empty()
         && !value.is_empty()
     {
-        members.insert(input.discriminator.clone(), json!(value));
+        members.entry(input.discriminator.clone()).or_insert_with(|| json!(value));
     }
     example
 }

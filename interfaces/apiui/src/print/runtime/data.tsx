@@ -2,9 +2,10 @@
 
 import { Fragment } from "react";
 import { BAD_FLAG, Badge, toneOf } from "./parts";
+import { cellText } from "./showing";
 import { isNested, jsonOf, labelOf, shownText, textOf } from "./values";
 import { own, ownEntries, safeUrl } from "./vetted";
-import type { Data } from "./types";
+import type { Column, Data } from "./types";
 
 /** One value by the kind of its column. */
 export function Cell({ value, display, field }: { value: Data; display: string; field?: string }) {
@@ -40,6 +41,13 @@ export function Cell({ value, display, field }: { value: Data; display: string; 
   }
   const text = textOf(value);
   return <bdi>{text.length > 160 ? `${text.slice(0, 160)}…` : text}</bdi>;
+}
+
+/** A value by the format of its column. */
+export function ShownValue({ column, value }: { column: Column; value: Data }) {
+  if (column.format === undefined || value === null || value === undefined || value === "")
+    return <Cell value={value} display={column.display} field={column.field} />;
+  return <bdi title={textOf(value)}>{cellText(column, value)}</bdi>;
 }
 
 /** Any value, nested as it is. */

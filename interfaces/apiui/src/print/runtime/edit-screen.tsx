@@ -6,12 +6,11 @@ import { isKeyValue } from "./browser";
 import { buildCall, startDrafts, stillMissing } from "./calls";
 import { fieldsOf } from "./drafts";
 import { provenFor, takesKey } from "./guards";
-import { wholeItem } from "./item-screen";
 import { OperationForm } from "./operation-form";
 import { Button, FailureState, LoadingState } from "./parts";
 import { PageHead, resourceOf } from "./resource-screen";
 import { useAnswer } from "./sending";
-import { inText, isNested } from "./values";
+import { inText, isNested, wholeItem } from "./values";
 import { own, ownEntries, withAll, withOwn } from "./vetted";
 import type { Data, Operation, Page, Resource, Ui, Values } from "./types";
 

@@ -68,6 +68,19 @@ export function provenFor(
   return Object.fromEntries(ownEntries(known).filter(([name]) => isProven(name)));
 }
 
+/** Whether an operation is done with the item that is shown: it takes the item's key, or is a mutation of its kind. */
+export function isRelated(resource: Resource, index: number, known: Values | undefined) {
+  const operation = PLAN.operations.at(index);
+  const inputs = operation.inputs ?? [];
+  const isPlace = (name: string) =>
+    name.includes(".") ||
+    inputs.some((input) => input.name === name && ["path", "variable"].includes(input.place ?? ""));
+  return (
+    ownEntries(provenFor(resource, index, known, true)).some(([name]) => isPlace(name)) ||
+    (operation.queryText !== undefined && operation.writes === true && inputs.some((input) => /id$/i.test(input.name)))
+  );
+}
+
 /** Whether a part of a call that chooses rows is empty: then it may mean every row. */
 export function isEmptyChoice(value: Data): boolean {
   if (value === undefined || value === null) return true;

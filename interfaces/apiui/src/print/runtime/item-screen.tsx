@@ -6,21 +6,20 @@ import { ActionButtons } from "./actions";
 import { isKeyValue, keysOf } from "./browser";
 import { deletionOf } from "./bulk";
 import { buildCall, startDrafts, stillMissing } from "./calls";
-import { Cell, DataView } from "./data";
+import { DataView, ShownValue } from "./data";
 import { knownPathNames } from "./edit-screen";
 import { FileView, isFile } from "./files";
-import { provenFor, takesKey } from "./guards";
+import { isRelated, provenFor, takesKey } from "./guards";
 import { OperationEntry } from "./operation";
 import { OperationForm } from "./operation-form";
 import { Button, FailureState, LoadingState } from "./parts";
 import { ReferenceLink, relationOf } from "./reference";
 import { PageHead, isAllowed, itemTitle, resourceOf } from "./resource-screen";
 import { useAnswer } from "./sending";
-import { cellText } from "./showing";
 import { ItemSlot } from "./slots";
-import { fieldOf, inText, isNested, labelOf, textOf } from "./values";
+import { fieldOf, inText, isNested, labelOf, textOf, wholeItem } from "./values";
 import { own, ownEntries, withAll, withOwn } from "./vetted";
-import type { CallState, Column, Data, Page, Relation, Resource, Ui, Values } from "./types";
+import type { CallState, Data, Page, Relation, Resource, Ui, Values } from "./types";
 
 /** One item: its fields, what can be done with it, and where it leads. */
 export function ItemScreen({ ui, page }: { ui: Ui; page: Page }) {
@@ -136,19 +135,6 @@ export function ItemScreen({ ui, page }: { ui: Ui; page: Page }) {
   );
 }
 
-/** Whether an operation is done with the item that is shown: it takes the item's key, or is a mutation of its kind. */
-export function isRelated(resource: Resource, index: number, known: Values | undefined) {
-  const operation = PLAN.operations.at(index);
-  const inputs = operation.inputs ?? [];
-  const isPlace = (name: string) =>
-    name.includes(".") ||
-    inputs.some((input) => input.name === name && ["path", "variable"].includes(input.place ?? ""));
-  return (
-    ownEntries(provenFor(resource, index, known, true)).some(([name]) => isPlace(name)) ||
-    (operation.queryText !== undefined && operation.writes === true && inputs.some((input) => /id$/i.test(input.name)))
-  );
-}
-
 /** An item in words: what it is, what it is called, and its keys. */
 export function recordTitle(resource: Resource, item: Data, known: Values | undefined) {
   const title = itemTitle(resource, item);
@@ -242,13 +228,6 @@ export function scalarFields(item: Data) {
   });
 }
 
-/** An answer may wrap the one item it holds. */
-export function wholeItem(result: Data) {
-  const entries = ownEntries(result);
-  const inner = entries.length === 1 ? entries[0][1] : own(result, "data");
-  return isNested(inner) && !Array.isArray(inner) && !(inner instanceof Blob) ? inner : result;
-}
-
 export function ItemFields({ ui, resource, item }: { ui: Ui; resource: Resource; item: Data }) {
   if (!isNested(item) || Array.isArray(item) || item instanceof Blob) return <DataView value={item} depth={0} />;
   const columns = (resource.list?.columns ?? []).filter((column) => own(item, column.field) !== undefined);
@@ -285,13 +264,6 @@ export function ItemFields({ ui, resource, item }: { ui: Ui; resource: Resource;
       ))}
     </dl>
   );
-}
-
-/** A value by the format of its column. */
-export function ShownValue({ column, value }: { column: Column; value: Data }) {
-  if (column.format === undefined || value === null || value === undefined || value === "")
-    return <Cell value={value} display={column.display} field={column.field} />;
-  return <bdi title={textOf(value)}>{cellText(column, value)}</bdi>;
 }
 
 /** Whether a field holds the key of another item. */

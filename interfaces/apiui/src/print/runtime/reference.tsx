@@ -9,20 +9,8 @@ import { Button } from "./parts";
 import { routeOf } from "./routes";
 import { useAnswer } from "./sending";
 import { fieldOf, inText, isNested, scalarText, shownText, textOf } from "./values";
-import { own, withAll, withOwn } from "./vetted";
-import type {
-  CallState,
-  Column,
-  Data,
-  Input,
-  ListedResource,
-  Mark,
-  Operation,
-  Page,
-  Resource,
-  Ui,
-  Values,
-} from "./types";
+import { withOwn } from "./vetted";
+import type { Data, Input, ListedResource, Mark, Operation, Page, Resource, Ui, Values } from "./types";
 
 /** Where a form is: what its controls may load, and the values that the view knows. */
 export const FormPlace = createContext<{ ui: Ui; known?: Values } | undefined>(undefined);
@@ -92,51 +80,6 @@ export function ReferenceLink({
       {name === undefined || name === key ? null : <span className="dragoman-hint">{key}</span>}
     </span>
   );
-}
-
-/** The names that named columns show, by view and key: one page of each list that they lead to. */
-export function useColumnNames(ui: Ui, resource: ListedResource): Values {
-  const [names, setNames] = useState<Values>({});
-  const targets = resource.list.columns
-    .filter((column) => column.named === true)
-    .flatMap((column) => relationOf(resource, column.field)?.resource ?? []);
-  const wanted = [...new Set(targets.map((target) => target.id))].join(" ");
-  useEffect(() => {
-    if (wanted === "") return undefined;
-    const controller = new AbortController();
-    let isWanted = true;
-    targets.forEach((target) => {
-      const operation = target.list === undefined ? undefined : PLAN.operations.at(target.list.operation);
-      const call =
-        operation === undefined ? undefined : choicesCall(operation, target as ListedResource, {}, "", { index: 0 });
-      if (operation === undefined || call === undefined) return;
-      ui.perform(operation, call, controller).then((state) => {
-        if (isWanted) setNames((before) => withAll(before, namesOf(target as ListedResource, state)));
-      });
-    });
-    return () => {
-      isWanted = false;
-      controller.abort();
-    };
-  }, [wanted, ui.stamp, ui.session, ui.turn]);
-  return names;
-}
-
-/** The names of loaded items, by view and key. */
-export function namesOf(resource: ListedResource, state: CallState): Values {
-  const key = (resource.keys ?? []).find((one) => one.guessed !== true);
-  if (key === undefined) return {};
-  const pairs = itemsOf(resource.list, state).map((item) => {
-    const text = textOf(fieldOf(item, key.field));
-    return [`${resource.id} ${text}`, nameOf(resource, item, text)];
-  });
-  return Object.fromEntries(pairs);
-}
-
-/** The name that stands for the key in a named column; undefined where it is not known. */
-export function columnName(resource: Resource, column: Column, item: Data, names: Values): string | undefined {
-  const target = column.named === true ? relationOf(resource, column.field)?.resource : undefined;
-  return target === undefined ? undefined : own(names, `${target.id} ${textOf(fieldOf(item, column.field))}`);
 }
 
 /** The call that loads the items to choose from; undefined where something is missing for it. */

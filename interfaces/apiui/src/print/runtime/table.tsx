@@ -1,10 +1,10 @@
 // ---- Tables and cards ----
 
 import { Fragment, useId } from "react";
+import { columnName } from "./column-names";
 import { Cell } from "./data";
 import { columnOf } from "./paging";
 import { Button } from "./parts";
-import { columnName } from "./reference";
 import { cellOf, cellText, tintOf } from "./showing";
 import { textOf } from "./values";
 import { own } from "./vetted";

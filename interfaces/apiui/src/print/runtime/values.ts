@@ -1,6 +1,6 @@
 // ---- Values: reading data that the API sent, and telling it in words ----
 
-import { exactJsonText, isExactNumber, own } from "./vetted";
+import { exactJsonText, isExactNumber, own, ownEntries } from "./vetted";
 import type { Data } from "./types";
 
 /** Whether a value holds others. */
@@ -32,6 +32,13 @@ export function fieldOf(item: Data, field: string) {
   if (field === "") return item;
   const direct = own(item, field);
   return direct === undefined && field.includes(".") ? valueAt(item, field.split(".")) : direct;
+}
+
+/** An answer may wrap the one item it holds. */
+export function wholeItem(result: Data) {
+  const entries = ownEntries(result);
+  const inner = entries.length === 1 ? entries[0][1] : own(result, "data");
+  return isNested(inner) && !Array.isArray(inner) && !(inner instanceof Blob) ? inner : result;
 }
 
 /** Words that are not written in lower case. */
@@ -85,6 +92,9 @@ export function textOf(value: Data): string {
     if (value.length <= 3) return value.map(textOf).join(", ");
     return `${value.length} entries`;
   }
+  const person = ["firstName", "first_name", "lastName", "last_name"].map((name) => own(value, name));
+  const parts = person.filter((part) => typeof part === "string" && part !== "");
+  if (parts.length === 2 && typeof own(value, "name") !== "string") return parts.join(" ");
   for (const name of ["name", "title", "label", "displayName", "login", "email", "key", "id"]) {
     const found = own(value, name);
     if (typeof found === "string" || typeof found === "number" || isExactNumber(found)) return scalarText(found);
