@@ -208,7 +208,7 @@ impl Call {
         if self.permit.is_none() {
             self.state = CallState::Queued;
             return Some(format!(
-                "{name} already has {} requests in progress, as many as `concurrency` allows; this one waits.",
+                "{name} has as many requests in progress as `concurrency` allows ({}); this one waits.",
                 retry_policy.concurrency
             ));
         }

@@ -325,6 +325,10 @@ impl Blocks<'_> {
 
     /// What the user should know about the answer.
     fn warn(&self, window: usize, lost_tools: bool, ended: AnswerEnd, is_default: bool) {
+        // A program reads an answer of a schema, and words beside it would be no JSON.
+        if self.job.prompt.output_schema.is_some() {
+            return;
+        }
         let lost = lost_tools.then(|| {
             format!("The window of this model ({window} tokens) has no room for tools; it answered without.")
         });

@@ -56,6 +56,7 @@ pub(crate) async fn complete(server: &mut Server, params: CompletionParams, repl
     };
     let items = move |server: &mut Server, answer: &str| {
         let text = without_fences(answer);
+        server.proposal = None;
         if text.trim().is_empty() {
             return Vec::new();
         }

@@ -21,7 +21,8 @@ impl Proposal {
         let typed = cursor.before.strip_prefix(self.cursor.before.as_str())?;
         let rest = self.text.strip_prefix(typed)?;
         let is_same = self.cursor.path == cursor.path && self.cursor.after == cursor.after;
-        (is_same && !rest.trim().is_empty()).then_some(rest)
+        // A request for the same text asks for something else.
+        (is_same && !typed.is_empty() && !rest.trim().is_empty()).then_some(rest)
     }
 }
 
@@ -33,13 +34,14 @@ mod tests {
     fn typed_characters_of_a_proposal_leave_the_rest() {
         let cursor = |before: &str| Cursor { path: None, before: before.into(), after: ";\n".into() };
         let proposal = Proposal { cursor: cursor("let x = "), text: "a + b".into() };
-        assert_eq!(proposal.rest_at(&cursor("let x = ")), Some("a + b"));
+        assert_eq!(proposal.rest_at(&cursor("let x = ")), None, "nothing was typed");
+        assert_eq!(proposal.rest_at(&cursor("let x = a")), Some(" + b"));
         assert_eq!(proposal.rest_at(&cursor("let x = a ")), Some("+ b"));
         assert_eq!(proposal.rest_at(&cursor("let x = b")), None);
         assert_eq!(proposal.rest_at(&cursor("let x = a + b")), None, "all of it was typed");
         assert_eq!(proposal.rest_at(&cursor("let x =")), None);
-        let elsewhere = Cursor { path: Some("b".into()), ..cursor("let x = ") };
+        let elsewhere = Cursor { path: Some("b".into()), ..cursor("let x = a") };
         assert_eq!(proposal.rest_at(&elsewhere), None);
-        assert_eq!(proposal.rest_at(&Cursor { after: "\n".into(), ..cursor("let x = ") }), None);
+        assert_eq!(proposal.rest_at(&Cursor { after: "\n".into(), ..cursor("let x = a") }), None);
     }
 }

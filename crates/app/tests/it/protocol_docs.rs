@@ -28,7 +28,7 @@ fn functions(folder: &Path, names: &mut BTreeSet<String>) {
 #[test]
 fn the_tests_that_pages_name_exist() {
     let mut known = BTreeSet::new();
-    for crate_name in ["proto-acp", "proto-threads", "app", "tools"] {
+    for crate_name in ["proto-acp", "proto-threads", "app", "serve", "tools"] {
         for folder in ["src", "tests"] {
             functions(&root().join("crates").join(crate_name).join(folder), &mut known);
         }

@@ -67,7 +67,7 @@ async fn strangers_get_nothing_of_a_chat() {
         ("a wrong secret", [LINE, &hello(&wrong, &session)].concat()),
         ("a wrong secret for another chat", [LINE, &hello(&wrong, "other")].concat()),
         ("the right secret for a chat that is not here", [LINE, &hello(&secret, "other")].concat()),
-        ("another version", [&b"dragoman-link 2 newer\n"[..], &hello(&secret, &session)].concat()),
+        ("another version", [&b"dragoman-link 3 newer\n"[..], &hello(&secret, &session)].concat()),
         ("another protocol", b"GET / HTTP/1.1\r\n\r\n".to_vec()),
         ("garbage", vec![0xff; 5000]),
         ("garbage after the line", [LINE, &[0xfe; 5000]].concat()),

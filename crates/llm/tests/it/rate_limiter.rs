@@ -65,7 +65,7 @@ async fn more_calls_than_slots_wait_their_turn_and_say_so() {
     gate.open();
     assert_eq!(first.await.unwrap(), (Vec::new(), true));
     let (waits, ended) = second.await.unwrap();
-    assert!(ended && waits.len() == 1 && waits[0].contains("next"), "{waits:?}");
+    assert!(ended && waits.len() == 1 && waits[0].contains("this one waits"), "{waits:?}");
     assert_eq!(fake.requests().len(), 2);
 }
 

@@ -18,11 +18,15 @@ const NEVER: NodeId = 3;
 
 /// Members that are counted by the bits of a number.
 pub(super) const MOST_MEMBERS: usize = 128;
-/// A schema that is deeper or has more nodes allows any value from there on.
+/// A schema that is deeper or larger allows any value from there on.
 const DEEPEST: usize = 48;
-const MOST_NODES: usize = 20_000;
+const MOST_STEPS: usize = 20_000;
 /// Of one value; the first ones stay.
 const MOST_ALTERNATIVES: usize = 2_000;
+
+/// Members of a schema that bind no value.
+const BESIDE: [&str; 9] =
+    ["$schema", "$id", "$defs", "definitions", "$comment", "title", "description", "default", "examples"];
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Node {
@@ -84,7 +88,7 @@ impl Nodes {
     /// The node of a whole schema. Its unions hold no unions.
     pub(super) fn compile(&mut self, schema: &Value) -> NodeId {
         let first = self.list.len();
-        let mut compiler = Compiler { nodes: self, root: schema, known: HashMap::new(), depth: 0 };
+        let mut compiler = Compiler { nodes: self, root: schema, known: HashMap::new(), depth: 0, steps: 0 };
         let node = compiler.node(schema);
         let unions: Vec<NodeId> =
             (first..self.list.len()).filter(|id| matches!(self.list[*id], Node::Union(_))).collect();
@@ -120,11 +124,14 @@ struct Compiler<'a> {
     /// Nodes by reference; one that refers to itself is found here.
     known: HashMap<String, NodeId>,
     depth: usize,
+    /// Schemas that were looked at: one that holds itself twice would have more than any number of them.
+    steps: usize,
 }
 
 impl Compiler<'_> {
     fn node(&mut self, schema: &Value) -> NodeId {
-        if self.depth >= DEEPEST || self.nodes.list.len() >= MOST_NODES {
+        self.steps += 1;
+        if self.depth >= DEEPEST || self.steps >= MOST_STEPS {
             return ANY;
         }
         self.depth += 1;
@@ -156,6 +163,10 @@ impl Compiler<'_> {
         for key in ["anyOf", "oneOf"] {
             if let Some(Value::Array(parts)) = schema.get(key) {
                 let rest = without(schema, key);
+                // Where nothing else binds the value, an alternative that is a reference is compiled once.
+                if rest.keys().all(|key| BESIDE.contains(&key.as_str())) {
+                    return self.union(parts);
+                }
                 let alternative = |part: &Value| Value::Object(self.merged(rest.clone(), part));
                 let alternatives: Vec<Value> = parts.iter().map(alternative).collect();
                 return self.union(&alternatives);

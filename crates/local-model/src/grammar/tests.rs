@@ -1,3 +1,5 @@
+//! Texts that rules accept and refuse, byte by byte, and walks along all ways through a schema.
+
 use serde_json::{Value, json};
 
 use domain::tool::ToolEffect;
@@ -177,6 +179,9 @@ fn with_a_schema_a_call_may_come_first() {
 fn a_schema_that_doubles_itself_costs_no_time() {
     let endless = json!({"anyOf": [{"$ref": "#"}, {"$ref": "#"}, {"$ref": "#/$defs/a"}], "$defs": {"a": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}}});
     assert_eq!(accepted(&progress(Some(endless), &[]), "1").0, 0, "no value is of this schema");
+    // Bound by more than its alternatives, it is cut at some depth, and any object is allowed there.
+    let bound = json!({"type": "object", "anyOf": [{"$ref": "#"}, {"$ref": "#"}]});
+    assert_eq!(accepted(&progress(Some(bound), &[]), "{").0, 1);
     let twice = json!({"anyOf": [{"type": "array", "items": {"$ref": "#"}}, {"type": "array", "items": {"$ref": "#"}}, {"type": "null"}]});
     check_whole(&progress(Some(twice), &[]), &format!("{}null{}", "[".repeat(40), "]".repeat(40)));
 }

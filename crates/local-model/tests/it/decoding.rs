@@ -102,6 +102,9 @@ async fn an_answer_is_json_of_its_schema() {
             output_schema: Some(schema.clone()),
             ..Prompt::default()
         };
+        let events: Vec<_> = model.stream(prompt.clone()).collect().await;
+        let warns = |event: &Result<ModelEvent, _>| matches!(event, Ok(ModelEvent::Warning { .. }));
+        assert!(!events.iter().any(warns), "words beside the JSON: {events:?}");
         let (text, tokens) = read(&model, prompt).await;
         let value: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
         assert!(["red", "green", "blue"].contains(&value["color"].as_str().unwrap()), "{text}");
