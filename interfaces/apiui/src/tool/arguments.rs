@@ -98,7 +98,9 @@ pub fn example(plan: &Plan, operation: &Operation) -> Value {
         let value = if is_path { not_empty(plan, input, value) } else { value };
         arguments.insert(argument_name(operation, input), value);
     }
-    if let Some(body) = operation.body.as_ref().filter(|body| body.required) {
+    // The body may hold what says which row is meant.
+    let is_selecting = operation.writes && operation.query_text.is_empty() && !operation.selectors.is_empty();
+    if let Some(body) = operation.body.as_ref().filter(|body| body.required || is_selecting) {
         arguments.insert(BODY.to_owned(), example_of(plan, &body.input, 0));
     }
     for selector in operation.selectors.iter().filter(|_| operation.writes) {
