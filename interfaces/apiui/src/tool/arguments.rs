@@ -142,8 +142,13 @@ fn select(plan: &Plan, value: &mut Value, input: &Input, path: &[String]) {
     if !value.is_object() {
         *value = json!({});
     }
-    if let (Some(members), Some(field)) = (value.as_object_mut(), field_named(plan, input, name)) {
-        select(plan, members.entry(name.clone()).or_insert(Value::Null), field, rest);
+    let Some(members) = value.as_object_mut() else { return };
+    match field_named(plan, input, name) {
+        Some(field) => select(plan, members.entry(name.clone()).or_insert(Value::Null), field, rest),
+        // A key that only answers have by the specification: the write is about that record all the same.
+        None => {
+            members.entry(name.clone()).or_insert_with(|| json!("x"));
+        }
     }
 }
 

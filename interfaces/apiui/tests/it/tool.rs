@@ -51,6 +51,9 @@ fn every_operation_of_the_shared_specifications_has_arguments_that_fit() {
     let Some(shared) = crate::shared::folder() else { return };
     for folder in ["openapi3", "openapi31", "swagger2", "graphql"] {
         for entry in std::fs::read_dir(shared.join(folder)).into_iter().flatten().flatten() {
+            if entry.path().is_dir() {
+                continue;
+            }
             let Ok(reading) = read_file(&entry.path()) else { continue };
             check_all(&entry.path().display().to_string(), &plan(&reading.spec, &Options::default()));
         }
