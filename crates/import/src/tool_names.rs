@@ -47,7 +47,7 @@ pub(super) fn ours(name: &str) -> Option<&'static [&'static str]> {
 pub(super) fn targets(tool: &str) -> Vec<String> {
     let tools: Vec<&str> = match tool {
         // It covers every change of a file there.
-        "edit" => vec!["edit_file", "write_file", "move_file"],
+        "edit" => vec!["edit_file", "write_file", "apply_patch", "move_file"],
         _ => ours(tool).unwrap_or_default().to_vec(),
     };
     tools.iter().map(|tool| format!("eca__{tool}")).collect()

@@ -18,12 +18,13 @@ use super::tool_names::ours;
 const OF_SERVERS: &str = "(.{0,2}|[^e]..|.[^c].|..[^a]|.{3}.+)__.*";
 
 /// Our tools that read, change or reach something. Others, such as task lists, need no restriction.
-const OURS: [&str; 17] = [
+const OURS: [&str; 18] = [
     "recall",
     "shell_command",
     "background_job",
     "edit_file",
     "write_file",
+    "apply_patch",
     "move_file",
     "preview_file_change",
     "read_file",
@@ -201,7 +202,7 @@ impl Restrictions {
             }
         }
         if kept.contains("edit_file") && kept.contains("write_file") {
-            kept.insert("move_file");
+            kept.extend(["apply_patch", "move_file"]);
         }
         if kept.contains("read_file") {
             kept.extend(["editor_diagnostics", "editor_definition", "editor_references"]);
@@ -219,9 +220,9 @@ impl Restrictions {
         match ours(name) {
             Some(tools) => {
                 self.disable(tools);
-                // Without one of these a file would still be moved or made anew.
+                // Without one of these a file would still be patched, moved or made anew.
                 if tools.iter().any(|tool| matches!(*tool, "edit_file" | "write_file")) {
-                    self.disable(&["move_file"]);
+                    self.disable(&["apply_patch", "move_file"]);
                 }
             }
             None => {

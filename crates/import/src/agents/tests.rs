@@ -24,15 +24,24 @@ fn restrictions_become_settings_that_forbid_the_same() {
     for (settings, forbidden, kept) in [
         (
             json!({"tools": "Read, Grep"}),
-            &["shell_command", "write_file", "web_search", "spawn_agent", "deploy", OF_SERVERS][..],
+            &[
+                "shell_command",
+                "write_file",
+                "apply_patch",
+                "web_search",
+                "spawn_agent",
+                "deploy",
+                OF_SERVERS,
+            ][..],
             &["read_file", "grep"][..],
         ),
         (json!({"tools": ["Read", "Edit"]}), &["write_file", "move_file", "shell_command"], &["edit_file"]),
         (json!({"tools": []}), &["read_file", "shell_command", "skill"], &[]),
         (json!({"tools": "*"}), &[], &["shell_command"]),
+        (json!({"tools": ["Edit", "Write"]}), &["shell_command"], &["apply_patch", "move_file"]),
         (
             json!({"tools": {"bash": false, "write": false}}),
-            &["shell_command", "write_file", "move_file"],
+            &["shell_command", "write_file", "apply_patch", "move_file"],
             &["edit_file"],
         ),
         (json!({"tools": "{bash: false, \"edit\": false}"}), &["shell_command", "edit_file"], &["read_file"]),
@@ -45,7 +54,7 @@ fn restrictions_become_settings_that_forbid_the_same() {
         (json!({"disallowedTools": ["mcp__notes__add", "Task"]}), &["notes_+add", "spawn_agent"], &[]),
         (
             json!({"permission": {"edit": "deny"}}),
-            &["edit_file", "write_file", "move_file"],
+            &["edit_file", "write_file", "apply_patch", "move_file"],
             &["shell_command"],
         ),
         (
