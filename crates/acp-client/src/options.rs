@@ -26,7 +26,7 @@ pub struct AgentOptions {
     pub on_models: Option<ModelsObserver>,
     /// The agent may have us read files. Some agents take a missing file for a failure then, and read better themselves.
     pub reads_files: bool,
-    /// Told when the agent changes by itself what it offers in a session.
+    /// Called when the agent changes what it offers in a session.
     pub on_offers: Option<OffersObserver>,
     /// The program that gives the agent the tools of our servers; `None`: it gets none.
     pub bridge: Option<BridgeProgram>,

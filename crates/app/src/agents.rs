@@ -8,7 +8,7 @@ use external_agents::{ExternalAgents, Surroundings};
 
 use crate::sandboxing::{self, WorkspaceSandbox};
 
-/// Called when an agent changes by itself what it offers.
+/// Called when an agent changes what it offers without being asked.
 pub(crate) type OffersObserver = Arc<dyn Fn() + Send + Sync>;
 
 /// The agents of a workspace; without a sandbox where that is switched off.

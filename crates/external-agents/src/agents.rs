@@ -26,7 +26,7 @@ pub struct Surroundings {
     pub facts: FactsOf,
     /// The user's own grants for every command; `None`: the sandbox is switched off.
     pub grants: Option<Vec<Grant>>,
-    /// Called when an agent changes by itself what it offers.
+    /// Called when an agent changes what it offers without being asked.
     pub on_offers: Option<Arc<dyn Fn() + Send + Sync>>,
     /// The program through which agents call the tools of our servers.
     pub bridge: Option<BridgeProgram>,

@@ -27,7 +27,7 @@ pub(crate) fn rows(table: &mut Table, fake: &FakeModel) {
     let first = call(&mut server, "write", 0);
     let few = call(&mut floor, "write", 0);
     table.pair(&format!("the first changing command, {FILES} files"), "ms", first, few, few + 1_500.0);
-    // By the first call of each pair nothing is too new to be believed any more.
+    // By the first call of each pair, all file times are old enough to be believed.
     for (part, name, what, allowed) in
         [(1, "write-file", "write_file", 5.0), (2, "write", "a later changing command", 130.0)]
     {

@@ -1,4 +1,4 @@
-//! The colors of `dragoman chat`: built-in themes, and files in the folder `themes` beside the user's settings.
+//! The colors of `dragoman chat`: built-in themes, and files in the folder `themes` next to the user's settings.
 //!
 //! Invariant: `NO_COLOR` wins over everything.
 

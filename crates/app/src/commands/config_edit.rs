@@ -51,7 +51,7 @@ pub(crate) fn read_value(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-/// `a.b.c`; a part with dots stands in quotation marks.
+/// `a.b.c`; a part with dots is put in quotation marks.
 pub(crate) fn parts(key: &str) -> Result<Vec<String>, Failure> {
     let mut parts = Vec::new();
     let mut rest = key;
